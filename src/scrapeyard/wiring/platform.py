@@ -35,6 +35,7 @@ from scrapeyard.results.finishing import Finisher
 from scrapeyard.results.running_manifests import RunningManifests
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
+from scrapeyard.store.ports.operations import StateStore
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
@@ -86,7 +87,8 @@ class Platform:
     """The chosen roles in one process. `start` starts them in order of dependency. `cache` stores copies of scrapers,
     `environments` the packages that they require and `pages` cached pages; if None, in the data directory. `hear` is
     called with the outcome of each attempt of an item, before it is recorded. With `jobs_only` there are no schedules
-    and no webhooks. With `temporary` nobody reads the data directory later."""
+    and no webhooks. With `temporary` nobody reads the data directory later. `state` holds the state of scrapers; if
+    None, the store does."""
 
     def __init__(
         self,
@@ -99,6 +101,7 @@ class Platform:
         hear: Callable[[ItemOutcome], None] = lambda _: None,
         jobs_only: bool = False,
         temporary: bool = False,
+        state: StateStore | None = None,
     ) -> None:
         self.settings = settings
         self.roles = roles
@@ -110,6 +113,7 @@ class Platform:
         self._hear = hear
         self._jobs_only = jobs_only
         self._temporary = temporary
+        self._state = state
         self._base: _Base | None = None
         self._stack = AsyncExitStack()
 
@@ -268,7 +272,7 @@ class Platform:
             blobs=base.blobs,
             builtins=all_builtins(extractor),
             checker=InputChecker(),
-            state=base.store.state,
+            state=self._state or base.store.state,
             browser=base.engine.browsers,
             browser_contexts=settings.browser.contexts_per_run,
             runs=base.store.runs,

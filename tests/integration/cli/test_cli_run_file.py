@@ -23,6 +23,12 @@ async def run(ctx, name: str, seconds: float = 0, boom: bool = False):
     await asyncio.sleep(seconds)
     return {"name": name, "seconds": seconds}
 """
+COUNT = """
+def run(ctx, name: str = ""):
+    n = ctx.state.get("n", 0) + 1
+    ctx.state.set("n", n)
+    return {"n": n}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +81,21 @@ def test_columns_stand_in_the_order_of_the_fields(stand: Stand, shop: str) -> No
         "mid",
         "beta",
     ]
+
+
+def test_the_state_is_kept_from_one_command_to_the_next(stand: Stand) -> None:
+    stand.write("lab/count", COUNT)
+    file = write(stand, "two.jsonl", '{"name": "a"}', '{"name": "b"}')
+    assert [stand.cli("run", "scrapers/lab/count").json["n"] for _ in range(2)] == [1, 2]
+    assert stand.cli("run", "scrapers/lab/count", "--no-state").json["n"] == 1
+    ended = stand.cli("run", "scrapers/lab/count", "--file", file, "--policy", '{"concurrency": 1}')
+    assert sorted(json.loads(line)["n"] for line in ended.out.splitlines()) == [3, 4]
+    ended = stand.cli("run", "scrapers/lab/count", "--file", file, "--no-state")
+    assert 1 in [json.loads(line)["n"] for line in ended.out.splitlines()]
+    assert stand.cli("run", "scrapers/lab/count").json["n"] == 5
+    assert stand.cli("record", "scrapers/lab/count").status == 0
+    assert stand.cli("test", "scrapers/lab/count").status == 0
+    assert json.loads((stand.scrapers / "lab/count/tests/case/expected.json").read_text())["n"] == 1
 
 
 def test_failures_are_told_and_pairs_are_fields_of_every_item(stand: Stand) -> None:

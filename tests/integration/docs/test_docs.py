@@ -58,6 +58,7 @@ class Place:
             "PATH": f"{warm_ones}{BIN}:{os.environ['PATH']}",
             "SCRAPEYARD_URL": f"http://{self.server}",
             "NO_PROXY": "127.0.0.1",
+            "XDG_STATE_HOME": str(self.home / "state"),
         }
 
 

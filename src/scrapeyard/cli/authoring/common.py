@@ -37,7 +37,6 @@ def author_settings(folders: list[Path] | None = None, **overrides: Any) -> "Set
 
 def _ids(folders: list[Path]) -> list[str]:
     from scrapeyard.authoring.cassette import read_bounded
-    from scrapeyard.cli.runs.running import read_beside
     from scrapeyard.errors import ScraperInvalid
     from scrapeyard.repository.manifest.manifest import FILE_NAME, MAX_BYTES, read_manifest
 
@@ -45,7 +44,7 @@ def _ids(folders: list[Path]) -> list[str]:
     for folder in folders:
         try:
             text = read_bounded(folder / FILE_NAME, MAX_BYTES)
-            found.append(read_manifest(text, "", partial(read_beside, folder)).id)
+            found.append(read_manifest(text, "", partial(_read_beside, folder)).id)
         except ScraperInvalid:
             continue  # loading it later reports the error
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.common.options import AllowPrivate, Input, Pairs
+from scrapeyard.cli.common.options import AllowPrivate, Input, NoState, Pairs
 
 if TYPE_CHECKING:
     from scrapeyard.authoring.cases import Case
@@ -33,6 +33,7 @@ def dev(
     pairs: Pairs = None,
     given: Input = None,
     allow_private: AllowPrivate = False,
+    no_state: NoState = False,
 ) -> None:
     """Run a scraper, and again on each save, and show how the result changed. Without an input, its first recorded case
     is run on its recorded pages. Ctrl-C ends it."""
@@ -44,15 +45,15 @@ def dev(
 
     folder = scraper_folder(scraper)
     settings = author_settings(http={"allow_private": allow_private or None})
-    asyncio.run(until_done(_until_interrupted(folder, settings, (given, pairs or []))))
+    asyncio.run(until_done(_until_interrupted(folder, settings, (given, pairs or []), keeps_state=not no_state)))
 
 
-async def _until_interrupted(folder: Path, settings: "Settings", given: "Given") -> None:
+async def _until_interrupted(folder: Path, settings: "Settings", given: "Given", *, keeps_state: bool) -> None:
     import asyncio
 
     from scrapeyard.cli.runs.local import open_yard
 
-    async with open_yard(settings) as yard:
+    async with open_yard(settings, keeps_state=keeps_state) as yard:
         session = _Session(yard, folder, given)
         while True:
             seen = snapshot(folder)

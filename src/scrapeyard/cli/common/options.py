@@ -104,6 +104,9 @@ Policy = Annotated[
     str | None, typer.Option(help='How items are run, as a JSON object or @file: {"retries": 2, "rate": 20}.')
 ]
 Rate = Annotated[float | None, typer.Option(help="Items begun a second; short for the policy's rate.", min=0.0001)]
+NoState = Annotated[
+    bool, typer.Option("--no-state", help="Begin without what ctx.state has of earlier runs here, and keep nothing.")
+]
 NO_LIMIT = 100_000.0
 """The highest rate there is."""
 ExportType = Annotated[

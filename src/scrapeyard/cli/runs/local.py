@@ -15,6 +15,7 @@ from msgspec import Raw
 from scrapeyard.authoring.recording import NoBrowser
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.cli.common.server_address import user_folder
+from scrapeyard.cli.runs.local_state import LocalState, user_state
 from scrapeyard.engines.browser.port import BrowserEngine
 from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
@@ -30,7 +31,6 @@ from scrapeyard.repository.trust.secrets import Secrets, redact
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.operations import StateCheck, StateEntry
 from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.type_info import build_type_info
 from scrapeyard.worker.attempts.attempt import AttemptParts
@@ -53,6 +53,8 @@ class LocalYard:
         sandbox: ForkSandbox,
         environments: Environments,
         stack: contextlib.AsyncExitStack,
+        *,
+        state: LocalState,
     ) -> None:
         self._settings = settings
         self._folder = folder
@@ -64,7 +66,7 @@ class LocalYard:
         self._engine: Engine | None = None
         self.blobs = ObjectBlobs.in_folder(folder / "blobs")
         self._checker = InputChecker()
-        self._state = _LocalState()
+        self._state = state
 
     def load(self, folder: Path) -> Scraper:
         """The scraper in a folder. Raises ScraperInvalid."""
@@ -120,7 +122,7 @@ class LocalYard:
         engine: HttpEngine | None = None,
     ) -> tuple[Run, Outcome]:
         """One attempt, and the run as a server would show it. `hear` is called with each line that the script logs,
-        without secret values; `engine` replaces the yard's own."""
+        without secret values; `engine` replaces the yard's own. A run with recorded pages begins without a state."""
         now = time.time()
         delivery = Delivery(
             run_id=new_id("run"),
@@ -132,11 +134,12 @@ class LocalYard:
             timeout_seconds=timeout,
             fetching=scraper.policy.fetching,
         )
+        state = self._state if engine is None else LocalState()
         if engine is None:
             engine = await self.engine()
-            executor = self._executor(scraper, hear, engine, engine.browsers)
+            executor = self._executor(scraper, hear, engine, state, engine.browsers)
         else:
-            executor = self._executor(scraper, hear, engine, NoBrowser())
+            executor = self._executor(scraper, hear, engine, state, NoBrowser())
         outcome = await executor.execute(delivery)
         return _run_of(delivery, outcome), outcome
 
@@ -158,7 +161,7 @@ class LocalYard:
             return ()
 
     def _executor(
-        self, scraper: Scraper, hear: Hear | None, engine: HttpEngine, browser: BrowserEngine | None
+        self, scraper: Scraper, hear: Hear | None, engine: HttpEngine, state: LocalState, browser: BrowserEngine | None
     ) -> Executor:
         parts = AttemptParts(
             catalogue=_OneScraper(scraper),
@@ -168,7 +171,7 @@ class LocalYard:
             blobs=self.blobs,
             builtins=all_builtins(),
             checker=self._checker,
-            state=self._state,
+            state=state,
             browser=browser,
             browser_contexts=self._settings.browser.contexts_per_run,
         )
@@ -176,23 +179,26 @@ class LocalYard:
 
 
 @contextlib.asynccontextmanager
-async def open_yard(settings: Settings, *, has_scripts: bool = True) -> AsyncIterator[LocalYard]:
+async def open_yard(
+    settings: Settings, *, has_scripts: bool = True, keeps_state: bool = False
+) -> AsyncIterator[LocalYard]:
     """Start everything; at the end stop it and remove every file but installed packages. Without `has_scripts` there is
-    no sandbox, and only built-in scrapers can run. Raises SandboxError if walls are missing and sandbox.mode is
-    strict."""
+    no sandbox, and only built-in scrapers can run. With `keeps_state` the next command finds what `ctx.state` has.
+    Raises SandboxError if walls are missing and sandbox.mode is strict."""
     build_type_info()
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scrapeyard-run-")))
         folder.chmod(0o755)  # noqa: ASYNC240  nothing else runs yet
         sandbox = ForkSandbox(settings.sandbox, settings.worker.model_copy(update={"ahead": 0}), 1)
+        state = LocalState(user_state() if keeps_state else None)
         if not has_scripts:
-            yield LocalYard(settings, folder, sandbox, Environments(settings.environments, folder), stack)
+            yield LocalYard(settings, folder, sandbox, Environments(settings.environments, folder), stack, state=state)
             return
         stack.push_async_callback(sandbox.stop)
         await sandbox.start()
         has_own_root = any(wall.name == "root" and wall.up for wall in sandbox.walls())
         environments = await _open_environments(settings, folder, has_own_root, stack)
-        yield LocalYard(settings, folder, sandbox, environments, stack)
+        yield LocalYard(settings, folder, sandbox, environments, stack, state=state)
 
 
 async def _open_environments(
@@ -331,38 +337,6 @@ class _HeardServices:
         text, fields = redact(line.text, self._hidden), redact(line.fields, self._hidden)
         self._receive(msgspec.structs.replace(line, text=text, fields=fields))
         self._inner.log(line)
-
-
-class _LocalState:
-    """A StateStore for the runs of one process. It is forgotten with it, so every command begins without a state."""
-
-    def __init__(self) -> None:
-        self._values: dict[tuple[str, str], tuple[bytes, float]] = {}
-
-    async def read(self, scraper_id: str, key: str) -> bytes | None:
-        return self._values.get((scraper_id, key), (None, 0.0))[0]
-
-    async def change(
-        self, scraper_id: str, key: str, value: bytes | None, now: float, *, only_if: StateCheck | None = None
-    ) -> bool:
-        present = await self.read(scraper_id, key)
-        if (only_if is not None and not only_if(present)) or (value is None and present is None):
-            return False
-        if value is None:
-            del self._values[scraper_id, key]
-            return True
-        self._values[scraper_id, key] = value, now
-        return True
-
-    async def entries(self, scraper_id: str) -> tuple[StateEntry, ...]:
-        mine = sorted((key, kept) for (owner, key), kept in self._values.items() if owner == scraper_id)
-        return tuple(StateEntry(key=key, bytes=len(value), changed_at=at) for key, (value, at) in mine)
-
-    async def clear(self, scraper_id: str) -> int:
-        mine = await self.entries(scraper_id)
-        for entry in mine:
-            del self._values[scraper_id, entry.key]
-        return len(mine)
 
 
 def _run_of(delivery: Delivery, outcome: Outcome) -> Run:

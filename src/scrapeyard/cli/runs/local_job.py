@@ -17,6 +17,7 @@ import msgspec
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.cli.runs.local_state import LocalState, user_state
 from scrapeyard.cli.runs.waiting import JobWait, LastFailure, Patience
 from scrapeyard.dispatch.feeding.halting import BY_BREAKER as PAUSED_BY_BREAKER
 from scrapeyard.errors import BadRequest
@@ -160,10 +161,12 @@ def _has_ended(item: Item) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def open_jobs(settings: Settings, kept_in: Path | None = None) -> AsyncIterator[LocalJobs]:
+async def open_jobs(
+    settings: Settings, kept_in: Path | None = None, *, keeps_state: bool = False
+) -> AsyncIterator[LocalJobs]:
     """Start everything; at the end stop it and remove every file, unless they are in `kept_in`. Installed packages and
     downloads from repositories stay in the server's data directory, if there is one, and cached pages in the user's
-    cache."""
+    cache. With `keeps_state` the next command finds what `ctx.state` has."""
     from scrapeyard.cli.runs.local import is_remote, pages_folder
 
     with _folder(kept_in) as folder, pages_folder(folder) as pages:
@@ -179,6 +182,7 @@ async def open_jobs(settings: Settings, kept_in: Path | None = None) -> AsyncIte
             hear=failure.hear,
             jobs_only=True,
             temporary=kept_in is None,
+            state=LocalState(user_state()) if keeps_state else None,
         )
         await _copy_written(settings, platform.settings)
         await platform.start()

@@ -18,6 +18,7 @@ from scrapeyard.cli.common.options import (
     Input,
     ListFormat,
     Names,
+    NoState,
     Pairs,
     Policy,
     Rate,
@@ -99,6 +100,7 @@ def run(
         ),
     ] = None,
     strict: Strict = False,
+    no_state: NoState = False,
 ) -> None:
     """Run a scraper here, with the same walls and limits as on the server, and no server. With --file, on every input
     of a list; the options from --policy on go with it."""
@@ -137,6 +139,7 @@ def run(
             kind=kind,
             form=chosen_format(output, None),
             max_wait=max_wait,
+            keeps_state=not no_state,
         )
         settings = load(overrides)
         quiet(settings.log)
@@ -146,7 +149,7 @@ def run(
     check_output(output)
     settings = load(overrides)
     quiet(settings.log)
-    job = _Local(target, pairs or [], given, timeout, artifacts, page=page.table(output))
+    job = _Local(target, pairs or [], given, timeout, artifacts, page=page.table(output), keeps_state=not no_state)
     ended, outcome, result = asyncio.run(until_done(job.run(settings)))
     if explain:
         _tell_explanation(ended, job.allowed())
@@ -187,6 +190,7 @@ class _Local:
         artifacts: Path | None,
         *,
         page: dict[str, Any],
+        keeps_state: bool,
     ) -> None:
         self._target = target
         self._pairs = pairs
@@ -194,6 +198,7 @@ class _Local:
         self._page = page
         self._timeout = timeout
         self._artifacts = artifacts
+        self._keeps_state = keeps_state
         self._limits: Limits | None = None
 
     def allowed(self) -> "Limits":
@@ -211,7 +216,8 @@ class _Local:
         from scrapeyard.cli.common.inputs import complete, is_address, read_input
         from scrapeyard.cli.runs.local import open_yard
 
-        async with open_yard(settings, has_scripts=not self._is_builtin()) as yard:
+        has_scripts = not self._is_builtin()
+        async with open_yard(settings, has_scripts=has_scripts, keeps_state=self._keeps_state) as yard:
             scraper = await self._scraper(yard)
             self._limits = scraper.limits
             url = complete(self._target) if is_address(self._target) else None

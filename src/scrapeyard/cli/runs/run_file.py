@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-import functools
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -38,6 +38,8 @@ class FileRun:
     """Of the file that is written."""
     max_wait: float | None = None
     """Seconds that the job may wait without a success; None: as `Patience` says."""
+    keeps_state: bool = True
+    """Whether the next command finds what `ctx.state` has."""
 
 
 def run_file(asked: FileRun, settings: "Settings", *, strict: bool, as_json: bool) -> None:
@@ -69,7 +71,7 @@ async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[s
     from scrapeyard.cli.runs.waiting import Patience
 
     wanted, settings = _wanted(asked.target, settings)
-    async with open_jobs(settings) as jobs:
+    async with open_jobs(settings, keeps_state=asked.keeps_state) as jobs:
         job, taken = await jobs.start(await _table(asked, wanted, jobs), stream)
         tell_manners(jobs.document(job), MANNERS)
         if taken is not None:
@@ -110,7 +112,7 @@ def _wanted(target: str, settings: "Settings") -> "tuple[str, Settings]":
     text = _read(folder / FILE_NAME)
     scraper_id, version = read_identity(text)
     if not scraper_id or not version:
-        read_manifest(text, str(folder / FILE_NAME), functools.partial(read_beside, folder))  # raises the error
+        read_manifest(text, str(folder / FILE_NAME), partial(read_beside, folder))  # raises the error
     repository = settings.repository.model_copy(update={"scrapers": folder})
     return f"{scraper_id}@{version}", settings.model_copy(update={"repository": repository})
 
