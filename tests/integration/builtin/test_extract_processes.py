@@ -79,6 +79,25 @@ def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return pids
 
 
+async def test_a_page_that_comes_while_a_process_starts_is_read_by_it(
+    pool: ProcessExtractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_START_SECONDS", PATIENCE)
+    pages = await asyncio.gather(pool.extract(HEAVY), pool.extract(HEAVY))
+    assert [page["title"] for page in pages] == ["heavy", "heavy"]
+    assert len(children()) == 1
+    await asyncio.gather(*(pool.extract(HEAVY) for _ in range(4)))
+    assert len(children()) == 2
+
+
+async def test_a_process_that_does_not_start_holds_up_no_other_page(pool: ProcessExtractor, held: list[int]) -> None:
+    pages = [asyncio.create_task(pool.extract(HEAVY)) for _ in range(2)]
+    await until(lambda: len(held) == 2)
+    for pid in held:
+        os.kill(pid, signal.SIGCONT)
+    assert [page["title"] for page in await asyncio.gather(*pages)] == ["heavy", "heavy"]
+
+
 async def test_a_light_page_needs_no_process(pool: ProcessExtractor) -> None:
     assert (await pool.extract(LIGHT))["text"] == "x"
     assert children() == set()

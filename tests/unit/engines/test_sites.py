@@ -1,6 +1,9 @@
 """Which site a host belongs to."""
 
+from pathlib import Path
+
 import pytest
+from publicsuffixlist import PSLFILE, PublicSuffixList
 
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import SettingsInvalid
@@ -49,6 +52,15 @@ def test_the_list_is_read_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> 
     assert Sites().of("www.shop.example") == "shop.example"
     monkeypatch.delattr("scrapeyard.engines.http.site.PublicSuffixList")
     assert Sites(("cdn.example",)).of("img.shop.example") == "shop.example"
+
+
+def test_every_rule_of_the_list_counts_as_the_library_reads_it() -> None:
+    whole, sites = PublicSuffixList(), Sites()
+    rules = [line.split()[0] for line in Path(PSLFILE).read_text("utf-8").splitlines() if line[:2].strip("/ ")]
+    assert len(rules) > 9_000
+    for rule in rules:
+        host = "a.b." + rule.strip("!*.").encode("idna").decode()
+        assert sites.of(host) == (whole.privatesuffix(host) or host)
 
 
 def test_answers_are_remembered_within_bounds() -> None:

@@ -16,6 +16,9 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("extract")
 _MODULE = "scrapeyard.builtin.reading.serving"
 _LIGHT_KINDS = frozenset({JSON, TEXT})
+_START_SECONDS = 0.5
+"""How long a page waits for a process that starts, before another one is started for it: most pages take less time than
+a start."""
 _SLOW_PARTS = frozenset({"product", "article", "html", "tables"})
 
 
@@ -31,6 +34,8 @@ class ProcessExtractor:
         self._room = asyncio.Semaphore(processes)
         self._idle: list[_Parser] = []
         self._all: set[_Parser] = set()
+        self._starting: set[asyncio.Future[None]] = set()
+        """One for each process that has not read its first page yet."""
         self._stopped = False
 
     async def start(self) -> None:
@@ -62,7 +67,7 @@ class ProcessExtractor:
             return await self._in_process(page)
 
     async def _in_process(self, page: RawPage) -> dict[str, Any]:
-        parser = self._idle.pop() if self._idle else await self._new()
+        parser = await self._free()
         try:
             async with asyncio.timeout(self._seconds):
                 answer = await parser.ask(page)
@@ -78,17 +83,32 @@ class ProcessExtractor:
             raise PageUnreadable(f"the page cannot be read: {answer}")
         return answer
 
+    async def _free(self) -> "_Parser":
+        """An idle process. If there is none, one that starts meanwhile, or a new one."""
+        if not self._idle and self._starting:
+            await asyncio.wait(self._starting, timeout=_START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        return self._idle.pop() if self._idle else await self._new()
+
     async def _new(self) -> "_Parser":
-        process = await start_process(_MODULE, str(self._memory_mb), framing=frames.FRAMING)
+        started = asyncio.get_running_loop().create_future()
+        self._starting.add(started)
+        started.add_done_callback(self._starting.discard)
+        try:
+            process = await start_process(_MODULE, str(self._memory_mb), framing=frames.FRAMING)
+        except BaseException:
+            started.cancel()
+            raise
         if self._stopped:
+            started.cancel()
             await process.end()
             raise PageUnreadable("the worker is stopping")
-        parser = _Parser(process)
+        parser = _Parser(process, started)
         self._all.add(parser)
         return parser
 
     async def _settle(self, parser: "_Parser") -> None:
         """Return it to the idle ones if it has answered and may serve more pages; otherwise end it."""
+        parser.started.cancel()
         if parser.is_free and parser.answered < self._pages and not self._stopped:
             self._idle.append(parser)
         else:
@@ -106,8 +126,10 @@ def _is_slow(page: RawPage) -> bool:
 class _Parser:
     """One process. It has one page at a time."""
 
-    def __init__(self, process: FramedProcess) -> None:
+    def __init__(self, process: FramedProcess, started: asyncio.Future[None]) -> None:
         self.process = process
+        self.started = started
+        """Cancelled when the first page was read, or could not be."""
         self.is_free = True
         self.answered = 0
         self.ended = asyncio.Event()
