@@ -23,7 +23,6 @@ from scrapeyard.inputs.reading import ReadSources
 from scrapeyard.model import new_id
 from scrapeyard.model.job import ItemOutcome
 from scrapeyard.model.lanes import ScraperLanes
-from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.channels import ChannelOverrides
@@ -40,9 +39,10 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
+from scrapeyard.wiring.backends import make_blobs, make_queue, make_store
 from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.catalogue import make_catalogue
-from scrapeyard.wiring.data_folder import DATABASE, make_data_folder, open_for_children
+from scrapeyard.wiring.data_folder import make_data_folder, open_for_children
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.wiring.pipeline import Engine
 from scrapeyard.wiring.type_info import build_type_info
@@ -88,7 +88,7 @@ class Platform:
     `environments` the packages that they require and `pages` cached pages; if None, in the data directory. `hear` is
     called with the outcome of each attempt of an item, before it is recorded. With `jobs_only` there are no schedules
     and no webhooks. With `temporary` nobody reads the data directory later. `state` holds the state of scrapers; if
-    None, the store does."""
+    None, the store does. Without `has_scripts` there is no sandbox, and only built-in scrapers can run."""
 
     def __init__(
         self,
@@ -102,6 +102,7 @@ class Platform:
         jobs_only: bool = False,
         temporary: bool = False,
         state: StateStore | None = None,
+        has_scripts: bool = True,
     ) -> None:
         self.settings = settings
         self.roles = roles
@@ -114,6 +115,7 @@ class Platform:
         self._jobs_only = jobs_only
         self._temporary = temporary
         self._state = state
+        self._has_scripts = has_scripts
         self._base: _Base | None = None
         self._stack = AsyncExitStack()
 
@@ -255,9 +257,10 @@ class Platform:
         settings = self.settings
         slots = settings.worker.slots or 4 * (os.cpu_count() or 1)
         sandbox = ForkSandbox(settings.sandbox, settings.worker, slots)
-        await self._up(sandbox.start, sandbox.stop)
-        if os.geteuid() == 0 and not any(wall.name == "root" and wall.up for wall in sandbox.walls()):
-            open_for_children(settings.data_dir.resolve())
+        if self._has_scripts:
+            await self._up(sandbox.start, sandbox.stop)
+            if os.geteuid() == 0 and not any(wall.name == "root" and wall.up for wall in sandbox.walls()):
+                open_for_children(settings.data_dir.resolve())
         extractor = ProcessExtractor()
         await self._up(extractor.start, extractor.stop)
         environments = make_environments(settings, self._environments)
@@ -329,33 +332,6 @@ def _load(roles: tuple[Role, ...], redis_url: str, *, jobs_only: bool) -> None:
     if "dispatcher" in roles and not jobs_only:
         import_module("scrapeyard.wiring.duties")
     build_type_info()
-
-
-def make_store(settings: Settings, *, temporary: bool = False) -> SqlStore:
-    """The database that the settings name; SQLite in the data directory when they name none."""
-    url = settings.database_url.get_secret_value()
-    if not url:
-        folder = settings.data_dir.resolve()
-        make_data_folder(folder)
-        url = f"sqlite:///{folder / DATABASE}"
-    return SqlStore(url, temporary=temporary)
-
-
-def make_queue(settings: Settings) -> Queue:
-    """Redis when the settings name one, otherwise a queue in this process."""
-    url = settings.redis_url.get_secret_value()
-    if not url:
-        return MemoryQueue()
-    from scrapeyard.wiring.on_redis import RedisQueue  # noqa: PLC0415 - an extra
-
-    return RedisQueue(url)
-
-
-def make_blobs(settings: Settings) -> ObjectBlobs:
-    """The bucket that the settings name; a folder in the data directory when they name none."""
-    if settings.blobs.url:
-        return ObjectBlobs.in_bucket(settings.blobs)
-    return ObjectBlobs.in_folder(settings.data_dir.resolve() / "blobs")
 
 
 def _make_intake(store: SqlStore, blobs: ObjectBlobs, engine: Engine, catalogue: SourcedCatalogue) -> ItemImporter:

@@ -44,7 +44,7 @@ def _ids(folders: list[Path]) -> list[str]:
     for folder in folders:
         try:
             text = read_bounded(folder / FILE_NAME, MAX_BYTES)
-            found.append(read_manifest(text, "", partial(_read_beside, folder)).id)
+            found.append(read_manifest(text, "", partial(read_beside, folder)).id)
         except ScraperInvalid:
             continue  # loading it later reports the error
     return found

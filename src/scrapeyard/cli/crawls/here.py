@@ -40,7 +40,7 @@ async def _crawl(asked: Crawl, call: "JobCall", settings: "Settings") -> Ended:
     from scrapeyard.cli.runs.local_job import open_jobs
     from scrapeyard.cli.runs.waiting import Patience
 
-    async with open_jobs(settings, asked.state) as jobs:
+    async with open_jobs(settings, asked.state, has_scripts=False) as jobs:
         job, interrupted = await _job(asked, call, jobs), False
         tell_manners(jobs.document(job), MANNERS, asked.table["url"])
         patience = Patience(None)

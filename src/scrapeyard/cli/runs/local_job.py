@@ -33,8 +33,9 @@ from scrapeyard.results.exports.builder import ExportBuilder
 from scrapeyard.results.feeding import lines_of
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.jobs import ItemFilter, ItemStore
+from scrapeyard.wiring.backends import make_store
 from scrapeyard.wiring.local_engine import written_here
-from scrapeyard.wiring.platform import LOCAL_ROLES, Platform, make_store
+from scrapeyard.wiring.platform import LOCAL_ROLES, Platform
 from scrapeyard.wiring.type_info import build_type_info
 
 LOOK_SECONDS = 0.1
@@ -162,11 +163,12 @@ def _has_ended(item: Item) -> bool:
 
 @contextlib.asynccontextmanager
 async def open_jobs(
-    settings: Settings, kept_in: Path | None = None, *, keeps_state: bool = False
+    settings: Settings, kept_in: Path | None = None, *, keeps_state: bool = False, has_scripts: bool = True
 ) -> AsyncIterator[LocalJobs]:
     """Start everything; at the end stop it and remove every file, unless they are in `kept_in`. Installed packages and
     downloads from repositories stay in the server's data directory, if there is one, and cached pages in the user's
-    cache. With `keeps_state` the next command finds what `ctx.state` has."""
+    cache. With `keeps_state` the next command finds what `ctx.state` has. Without `has_scripts` only built-in scrapers
+    can run."""
     from scrapeyard.cli.runs.local import is_remote, pages_folder
 
     with _folder(kept_in) as folder, pages_folder(folder) as pages:
@@ -183,6 +185,7 @@ async def open_jobs(
             jobs_only=True,
             temporary=kept_in is None,
             state=LocalState(user_state()) if keeps_state else None,
+            has_scripts=has_scripts,
         )
         await _copy_written(settings, platform.settings)
         await platform.start()

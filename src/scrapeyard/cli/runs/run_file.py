@@ -71,7 +71,8 @@ async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[s
     from scrapeyard.cli.runs.waiting import Patience
 
     wanted, settings = _wanted(asked.target, settings)
-    async with open_jobs(settings, keeps_state=asked.keeps_state) as jobs:
+    has_scripts = not wanted.startswith("builtin/")
+    async with open_jobs(settings, keeps_state=asked.keeps_state, has_scripts=has_scripts) as jobs:
         job, taken = await jobs.start(await _table(asked, wanted, jobs), stream)
         tell_manners(jobs.document(job), MANNERS)
         if taken is not None:

@@ -1,0 +1,35 @@
+"""Chooses the store, the queue and the blob store by the settings."""
+
+from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.queues.memory import MemoryQueue
+from scrapeyard.queues.port import Queue
+from scrapeyard.settings import Settings
+from scrapeyard.store.sql import SqlStore
+from scrapeyard.wiring.data_folder import DATABASE, make_data_folder
+
+
+def make_store(settings: Settings, *, temporary: bool = False) -> SqlStore:
+    """The database that the settings name; SQLite in the data directory when they name none."""
+    url = settings.database_url.get_secret_value()
+    if not url:
+        folder = settings.data_dir.resolve()
+        make_data_folder(folder)
+        url = f"sqlite:///{folder / DATABASE}"
+    return SqlStore(url, temporary=temporary)
+
+
+def make_queue(settings: Settings) -> Queue:
+    """Redis when the settings name one, otherwise a queue in this process."""
+    url = settings.redis_url.get_secret_value()
+    if not url:
+        return MemoryQueue()
+    from scrapeyard.wiring.on_redis import RedisQueue  # noqa: PLC0415 - an extra
+
+    return RedisQueue(url)
+
+
+def make_blobs(settings: Settings) -> ObjectBlobs:
+    """The bucket that the settings name; a folder in the data directory when they name none."""
+    if settings.blobs.url:
+        return ObjectBlobs.in_bucket(settings.blobs)
+    return ObjectBlobs.in_folder(settings.data_dir.resolve() / "blobs")
