@@ -31,7 +31,11 @@ log = get_log("dispatch")
 ROLE = "dispatcher"
 ROUND_SECONDS = 1.0
 EAGER = frozenset({"reading", "following", "finishing", "exports"})
-"""Tasks that somebody waits for: they have a round every `jobs.round_seconds`."""
+"""Tasks that somebody waits for: they have a round every `jobs.round_seconds`, and soon after `Dispatcher.wake`."""
+FILLING = frozenset({"reading", "following"})
+"""Tasks that give items to jobs."""
+LEAST_SECONDS = 0.05
+"""Pause between two rounds of a task, however often it is woken."""
 LEAD_SECONDS = 5.0
 """A leader silent for this long is replaced."""
 STOP_SECONDS = 5.0
@@ -93,6 +97,7 @@ class Dispatcher:
         self._store_away = False
         self._quiet_until = 0.0
         self._stopping = asyncio.Event()
+        self._woken: dict[str, asyncio.Event] = {name: asyncio.Event() for name in EAGER}
         self._called = asyncio.Event()
         """Set while the task loops must run: this process leads, or is stopping."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -120,12 +125,19 @@ class Dispatcher:
         if tasks:
             self._stopping.set()
             self._called.set()
+            self.wake()
             await self._feeding.stop()
             await _end(tasks)
             self._called.clear()
         await self._finishing.stop()
         if tasks:
             await self._resign()
+
+    def wake(self) -> None:
+        """Run the eager tasks soon, since items have ended. Call it where the items run in this process, for somebody
+        who waits; elsewhere the next round is soon enough."""
+        for woken in self._woken.values():
+            woken.set()
 
     async def round(self) -> bool:
         """Lead if possible and run every task once. False if another process leads or the store is away."""
@@ -150,16 +162,24 @@ class Dispatcher:
             await self._rest(ROUND_SECONDS)
 
     async def _keep_doing(self, duty: MaintenanceTask) -> None:
-        seconds = self._eager_seconds if duty.name in EAGER else ROUND_SECONDS
+        woken = self._woken.get(duty.name)
         while not self._stopping.is_set():
             await self._called.wait()
+            if woken is not None:
+                woken.clear()
             if self._surely_leads():
                 await self._do(duty)
-            await self._rest(seconds)
+                if duty.name in FILLING:
+                    self._feeding.wake()
+            if woken is None:
+                await self._rest(ROUND_SECONDS)
+            else:
+                await self._rest(LEAST_SECONDS)
+                await self._rest(self._eager_seconds - LEAST_SECONDS, woken)
 
-    async def _rest(self, seconds: float) -> None:
+    async def _rest(self, seconds: float, until: asyncio.Event | None = None) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+            await asyncio.wait_for((until or self._stopping).wait(), seconds)
 
     async def _poll(self) -> bool:
         """Lead if possible."""

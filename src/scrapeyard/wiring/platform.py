@@ -86,9 +86,10 @@ class _Base:
 class Platform:
     """The chosen roles in one process. `start` starts them in order of dependency. `cache` stores copies of scrapers,
     `environments` the packages that they require and `pages` cached pages; if None, in the data directory. `hear` is
-    called with the outcome of each attempt of an item, before it is recorded. With `jobs_only` there are no schedules
-    and no webhooks. With `temporary` nobody reads the data directory later. `state` holds the state of scrapers; if
-    None, the store does. Without `has_scripts` there is no sandbox, and only built-in scrapers can run."""
+    called with the outcome of each attempt of an item before it is recorded, and `ended` when a batch was recorded.
+    With `jobs_only` there are no schedules and no webhooks. With `temporary` nobody reads the data directory later.
+    `state` holds the state of scrapers; if None, the store does. Without `has_scripts` there is no sandbox, and only
+    built-in scrapers can run."""
 
     def __init__(
         self,
@@ -99,6 +100,7 @@ class Platform:
         environments: Path | None = None,
         pages: Path | None = None,
         hear: Callable[[ItemOutcome], None] = lambda _: None,
+        ended: Callable[[], None] = lambda: None,
         jobs_only: bool = False,
         temporary: bool = False,
         state: StateStore | None = None,
@@ -108,10 +110,12 @@ class Platform:
         self.roles = roles
         self.gateway: GatewayServer | None = None
         self.worker: Worker | None = None
+        self._dispatcher: Dispatcher | None = None
         self._cache = cache
         self._environments = environments
         self._pages = pages
         self._hear = hear
+        self._ended = ended
         self._jobs_only = jobs_only
         self._temporary = temporary
         self._state = state
@@ -237,6 +241,7 @@ class Platform:
             more += await self._start_duties(base)
         dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finisher.finish, more=more)
         await self._up(dispatcher.start, dispatcher.stop)
+        self._dispatcher = dispatcher
 
     async def _start_duties(self, base: "_Base") -> Sequence[MaintenanceTask]:
         from scrapeyard.wiring.duties import start_schedules, start_webhooks  # noqa: PLC0415 - as for a gateway
@@ -281,7 +286,7 @@ class Platform:
             runs=base.store.runs,
         )
         sites = Sites(settings.sites.whole_hosts)
-        parts = BatchParts(store=base.store, attempts=attempts, sites=sites, hear=self._hear)
+        parts = BatchParts(store=base.store, attempts=attempts, sites=sites, hear=self._hear, ended=self._batch_ended)
         self.worker = Worker(
             worker_id=base.worker_id,
             settings=settings.worker,
@@ -299,6 +304,11 @@ class Platform:
             traces=self._start_traces(),
         )
         await self._up(self.worker.start, self.worker.stop)
+
+    def _batch_ended(self) -> None:
+        self._ended()
+        if self._jobs_only and self._dispatcher is not None:
+            self._dispatcher.wake()
 
     def _start_traces(self) -> TraceExporter | None:
         endpoint = self.settings.telemetry.otlp_endpoint

@@ -43,6 +43,24 @@ def test_a_page_needs_no_server_and_no_sandbox(stand: Stand, shop: str) -> None:
     assert len(imported(ended)) < 720
 
 
+LIGHT_JOB = (*SERVER, "sqlalchemy.dialects.postgresql", "rich", "scrapeyard.wiring.duties", "scrapeyard.gateway.app")
+"""What a job without a server does without."""
+
+
+def test_a_list_of_pages_loads_nothing_of_a_server(stand: Stand, shop: str) -> None:
+    (stand.folder / "pages.txt").write_text(f"{shop}/product/1\n{shop}/product/2\n")
+    words = ("run", "builtin/page", "--file", "pages.txt", "-o", "pages.csv", "--allow-private")
+    modules = loaded(stand, *words)
+    assert modules.isdisjoint(LIGHT_JOB)
+    assert len(modules) < 1010
+
+
+def test_a_crawl_loads_nothing_of_a_server(stand: Stand, shop: str) -> None:
+    modules = loaded(stand, "crawl", shop, "--limit", "3", "-o", "site.jsonl", "--allow-private")
+    assert modules.isdisjoint(LIGHT_JOB)
+    assert len(modules) < 1010
+
+
 def test_a_command_that_calls_a_server_loads_no_engine(stand: Stand) -> None:
     started = loaded(stand, "scrape", "lab/lab", "--server", "http://127.0.0.1:1", status=3)
     assert started.isdisjoint((*HEAVY, "asyncio"))

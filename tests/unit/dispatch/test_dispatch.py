@@ -236,6 +236,35 @@ async def test_a_dispatcher_that_stops_lets_another_lead_at_once(yard: Yard) -> 
     assert await yard.another().round()
 
 
+class Counted:
+    """A task that counts its rounds."""
+
+    waits_after_outage = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rounds: asyncio.Queue[None] = asyncio.Queue()
+
+    async def run_once(self) -> None:
+        self.rounds.put_nowait(None)
+
+
+async def test_a_wake_up_ends_the_rest_of_eager_tasks(yard: Yard) -> None:
+    jobs = Settings().jobs.model_copy(update={"round_seconds": 10 * PATIENCE})
+    settings = Settings().model_copy(update={"jobs": jobs})
+    task = Counted("following")
+    dispatcher = Dispatcher(settings, yard.store, yard.queue, yard.blobs, yard.clock, more=(task,))
+    await dispatcher.start()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            for _ in range(3):
+                await task.rounds.get()
+                dispatcher.wake()
+    finally:
+        async with asyncio.timeout(PATIENCE):
+            await dispatcher.stop()
+
+
 async def test_after_the_store_was_away_workers_may_renew_first(yard: Yard) -> None:
     run = await begin(yard, max_attempts=1)
     await yard.dispatcher.round()

@@ -37,6 +37,7 @@ def author_settings(folders: list[Path] | None = None, **overrides: Any) -> "Set
 
 def _ids(folders: list[Path]) -> list[str]:
     from scrapeyard.authoring.cassette import read_bounded
+    from scrapeyard.cli.runs.running import read_beside
     from scrapeyard.errors import ScraperInvalid
     from scrapeyard.repository.manifest.manifest import FILE_NAME, MAX_BYTES, read_manifest
 

@@ -39,8 +39,12 @@ from scrapeyard.wiring.platform import LOCAL_ROLES, Platform
 from scrapeyard.wiring.type_info import build_type_info
 
 LOOK_SECONDS = 0.1
+LAST_SECONDS = 0.02
+"""Looks while a job of which all items have ended is finished, or finds more items."""
 ROUND_SECONDS = 0.1
 """Rounds of the dispatcher here: a server saves its database the many looks, and here somebody waits."""
+_FEW = 20
+"""Items whose end is looked at one by one."""
 _PIECE = 256 * 1024
 
 _LOOKED_AT = 100
@@ -55,9 +59,11 @@ Show = Callable[[dict[str, Any], JobWait | None], Awaitable[None]]
 class LocalJobs:
     """Runs jobs here. Use it through `open_jobs`."""
 
-    def __init__(self, desk: JobService, failure: LastFailure) -> None:
+    def __init__(self, desk: JobService, failure: LastFailure, ended: asyncio.Event) -> None:
+        """`ended` is set when items have ended."""
         self._desk = desk
         self._failure = failure
+        self._ended = ended
 
     async def find(self, wanted: str) -> Scraper:
         """A scraper by name. Raises as a catalogue's `resolve`."""
@@ -106,7 +112,18 @@ class LocalJobs:
             is_stuck = job.status is JobStatus.PAUSED and job.pause_reason != PAUSED_BY_BREAKER
             if is_stuck or is_over:
                 await self._desk.control.cancel(job.id, kill=False)
+            await self._pause(job)
+
+    async def _pause(self, job: Job) -> None:
+        """Until there may be something new to tell: soon if no item is left, and when items end if few are."""
+        counts = job.counts
+        left = counts.pending + counts.queued + counts.in_progress
+        if left > _FEW:
             await asyncio.sleep(LOOK_SECONDS)
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), LOOK_SECONDS if left else LAST_SECONDS)
+        self._ended.clear()
 
     async def _wait(self, job: Job) -> JobWait | None:
         """Why nothing of it runs now; None if something does, or will at once."""
@@ -172,7 +189,7 @@ async def open_jobs(
     from scrapeyard.cli.runs.local import is_remote, pages_folder
 
     with _folder(kept_in) as folder, pages_folder(folder) as pages:
-        failure = LastFailure()
+        failure, ended = LastFailure(), asyncio.Event()
         kept = settings.data_dir.resolve()
         is_kept = kept.is_dir() and os.access(kept, os.W_OK)
         platform = Platform(
@@ -182,6 +199,7 @@ async def open_jobs(
             environments=kept / "environments" if is_kept else None,
             pages=pages,
             hear=failure.hear,
+            ended=ended.set,
             jobs_only=True,
             temporary=kept_in is None,
             state=LocalState(user_state()) if keeps_state else None,
@@ -191,7 +209,7 @@ async def open_jobs(
         await platform.start()
         desk = platform.job_desk()
         try:
-            yield LocalJobs(desk, failure)
+            yield LocalJobs(desk, failure, ended)
         finally:
             desk.close()
             await platform.stop()

@@ -69,6 +69,8 @@ class BatchParts(Struct, frozen=True, kw_only=True):
     sites: Sites
     hear: Callable[[ItemOutcome], None] = lambda _: None
     """Called with each outcome before it is recorded, also with that of an attempt that is not the last."""
+    ended: Callable[[], None] = lambda: None
+    """Called when a batch has ended and its outcomes are recorded."""
 
 
 class Batches:
@@ -214,6 +216,7 @@ class _Held:
             self.records.end()
             await asyncio.wait((recording,))
             await self._give_back()
+            self._parts.ended()
         seconds = round(time.perf_counter() - began, 3)
         log.debug("batch.finished", batch=self._batch.id, job=self.job.id, items=self.done, seconds=seconds)
         for task in (self._work, recording):
