@@ -60,6 +60,7 @@ _COMPLETION = "_SCRAPEYARD_COMPLETE"
 def main() -> None:
     """The program `scrapeyard`."""
     gc.set_threshold(_OBJECTS)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # to look for some, it reads the metadata of every package
     try:
         with contextlib.nullcontext() if _COMPLETION in os.environ else outlined(app, sys.argv[1:]):
             app()

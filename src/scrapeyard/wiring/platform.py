@@ -339,6 +339,8 @@ def _load(roles: tuple[Role, ...], redis_url: str, *, jobs_only: bool) -> None:
         import_module("scrapeyard.wiring.on_redis")
     if "gateway" in roles:
         import_module("scrapeyard.gateway.server")
+    if "worker" in roles:
+        import_module("scrapeyard.inputs.site_map")
     if "dispatcher" in roles and not jobs_only:
         import_module("scrapeyard.wiring.duties")
     build_type_info()

@@ -84,7 +84,7 @@ async def _run(asked: dict[str, Any], settings: Any) -> Any:
     from scrapeyard.builtin import MAP
     from scrapeyard.cli.runs.local import open_yard
 
-    async with open_yard(settings) as yard:
+    async with open_yard(settings, has_scripts=False) as yard:
         scraper = await yard.find(MAP)
         ended, outcome = await yard.run(scraper, yard.check(scraper, asked))
         return ended, await yard.result(outcome)

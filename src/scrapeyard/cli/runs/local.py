@@ -22,8 +22,6 @@ from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
 from scrapeyard.gateway.runs.documents import settle
 from scrapeyard.model import Delivery, Environment, LogLine, Outcome, Run, RunProgress, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
-from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
-from scrapeyard.repository.catalogue.loading import load_folder
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker, spell_urls
 from scrapeyard.repository.port import Listing, SourceState
@@ -38,6 +36,7 @@ from scrapeyard.worker.attempts.environments import Preparer
 from scrapeyard.worker.runs import Executor
 
 if TYPE_CHECKING:
+    from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
     from scrapeyard.wiring.pipeline import Engine
 
 Hear = Callable[[LogLine], None]
@@ -70,6 +69,8 @@ class LocalYard:
 
     def load(self, folder: Path) -> Scraper:
         """The scraper in a folder. Raises ScraperInvalid."""
+        from scrapeyard.repository.catalogue.loading import load_folder
+
         granted = self._settings.sandbox.direct_network
         return load_folder(folder, self._cache, self._settings.limits.as_limits(), direct_network=granted)
 
@@ -253,7 +254,7 @@ def _is_usable(cache: Path, has_own_root: bool) -> bool:
     return is_open and os.access(cache, os.W_OK | os.X_OK)
 
 
-def catalogue_of(settings: Settings, cache: Path) -> SourcedCatalogue:
+def catalogue_of(settings: Settings, cache: Path) -> "SourcedCatalogue":
     """The built-in scrapers and those of the settings' sources; `refresh` polls them once, `stop` releases them.
 
     `cache` is a folder for copies. If there is a repository to download from, the data directory is used instead, so

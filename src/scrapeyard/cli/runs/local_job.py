@@ -31,7 +31,7 @@ from scrapeyard.model.job import Item, ItemStatus, Job, JobStatus
 from scrapeyard.model.lanes import DEFAULT_LANE as LANE
 from scrapeyard.results.exports.builder import ExportBuilder
 from scrapeyard.results.feeding import lines_of
-from scrapeyard.settings import Settings
+from scrapeyard.settings import Settings, SourceSettings
 from scrapeyard.store.ports.jobs import ItemFilter, ItemStore
 from scrapeyard.wiring.backends import make_store
 from scrapeyard.wiring.local_engine import written_here
@@ -193,7 +193,7 @@ async def open_jobs(
         kept = settings.data_dir.resolve()
         is_kept = kept.is_dir() and os.access(kept, os.W_OK)
         platform = Platform(
-            embedded(settings, folder),
+            embedded(settings if has_scripts else _without_sources(settings), folder),
             LOCAL_ROLES,
             cache=kept / "cache" if is_kept and is_remote(settings) else None,
             environments=kept / "environments" if is_kept else None,
@@ -260,6 +260,12 @@ def embedded(settings: Settings, folder: Path) -> Settings:
         "jobs": settings.jobs.model_copy(update={"round_seconds": ROUND_SECONDS}),
     }
     return settings.model_copy(update=changes)
+
+
+def _without_sources(settings: Settings) -> Settings:
+    """The same settings with no repository to look at: built-in scrapers come from none."""
+    changes = {"scrapers": None, "source": SourceSettings(), "more": (), "installed": False}
+    return settings.model_copy(update={"repository": settings.repository.model_copy(update=changes)})
 
 
 Model = TypeVar("Model", bound=BaseModel)
