@@ -178,6 +178,8 @@ class Dispatcher:
                 await self._rest(self._eager_seconds - LEAST_SECONDS, woken)
 
     async def _rest(self, seconds: float, until: asyncio.Event | None = None) -> None:
+        if self._stopping.is_set():
+            return
         with suppress(TimeoutError):
             await asyncio.wait_for((until or self._stopping).wait(), seconds)
 

@@ -265,6 +265,19 @@ async def test_a_wake_up_ends_the_rest_of_eager_tasks(yard: Yard) -> None:
             await dispatcher.stop()
 
 
+async def test_a_dispatcher_that_does_not_lead_stops_without_waiting_for_a_round(yard: Yard) -> None:
+    assert await yard.dispatcher.round()
+    jobs = Settings().jobs.model_copy(update={"round_seconds": 10 * PATIENCE})
+    settings = Settings().model_copy(update={"jobs": jobs})
+    second = Dispatcher(settings, yard.store, yard.queue, yard.blobs, yard.clock)
+    await second.start()
+    tasks = list(second._tasks)
+    for _ in range(10):  # every task waits for its turn to lead
+        await asyncio.sleep(0)
+    await second.stop()
+    assert not any(task.cancelled() for task in tasks)
+
+
 async def test_after_the_store_was_away_workers_may_renew_first(yard: Yard) -> None:
     run = await begin(yard, max_attempts=1)
     await yard.dispatcher.round()
