@@ -11,6 +11,8 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +32,8 @@ BUSY_SECONDS: Final = 10.0
 _READERS: Final = 4
 _CACHE_KB: Final = 16 * 1024
 """Memory for pages, of the writer; the readers share as much. The system caches the file as well."""
+_ROWS: Final = (64, 8, 1)
+"""Rows that one statement inserts."""
 _PRAGMAS: Final = ("foreign_keys=ON", "temp_store=MEMORY")
 
 
@@ -173,8 +177,18 @@ def _begin_immediate(connection: Connection) -> None:
 
 
 def _put(connection: sqlite3.Connection, put: BulkInsert) -> int:
-    if not put.rows:
-        return 0
-    marks = ", ".join("?" * len(put.table.c))
-    statement = f"INSERT INTO {put.table.name} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608  our own names
-    return connection.executemany(statement, put.rows).rowcount
+    """Insert many rows with each statement: every statement hands the interpreter to another thread and waits for it.
+    Of few sizes, so that the driver keeps them prepared."""
+    new = at = 0
+    for size in _ROWS:
+        while len(put.rows) - at >= size:
+            values = list(chain.from_iterable(put.rows[at : at + size]))
+            new += connection.execute(_insertion(put.table.name, len(put.table.c), size), values).rowcount
+            at += size
+    return new
+
+
+@lru_cache(256)
+def _insertion(table: str, columns: int, rows: int) -> str:
+    row = f"({', '.join('?' * columns)})"
+    return f"INSERT INTO {table} VALUES {', '.join([row] * rows)} ON CONFLICT DO NOTHING"  # noqa: S608  our own names
