@@ -87,9 +87,9 @@ class Platform:
     """The chosen roles in one process. `start` starts them in order of dependency. `cache` stores copies of scrapers,
     `environments` the packages that they require and `pages` cached pages; if None, in the data directory. `hear` is
     called with the outcome of each attempt of an item before it is recorded, and `ended` when a batch was recorded.
-    With `jobs_only` there are no schedules and no webhooks. With `temporary` nobody reads the data directory later.
-    `state` holds the state of scrapers; if None, the store does. Without `has_scripts` there is no sandbox, and only
-    built-in scrapers can run."""
+    With `jobs_only` there are no schedules and no webhooks, and jobs leave no manifests and exports: whoever started
+    them reads their items. With `temporary` nobody reads the data directory later. `state` holds the state of scrapers;
+    if None, the store does. Without `has_scripts` there is no sandbox, and only built-in scrapers can run."""
 
     def __init__(
         self,
@@ -236,10 +236,11 @@ class Platform:
             clock=time.time,
         )
         await self._up(following.start, following.stop)
-        more: list[MaintenanceTask] = [reading, following, exporter, manifests]
+        more: list[MaintenanceTask] = [reading, following]
         if not self._jobs_only:
-            more += await self._start_duties(base)
-        dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finisher.finish, more=more)
+            more += [exporter, manifests, *await self._start_duties(base)]
+        finish = None if self._jobs_only else finisher.finish
+        dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finish, more=more)
         await self._up(dispatcher.start, dispatcher.stop)
         self._dispatcher = dispatcher
 
