@@ -66,6 +66,8 @@ REQUEST: dict[str, Any] = {
 
 def request_of(given: dict[str, Any]) -> FetchRequest:
     """The request for the page of a valid input. Raises FetchFailed (`fetch_not_allowed`)."""
+    if REQUEST.keys().isdisjoint(given):
+        return FetchRequest(url=given["url"])
     options: dict[str, Any] = {"headers": _headers(given), "method": given.get("method")}
     body = given.get("body")
     options |= body if isinstance(body, dict) else {"body": body}
