@@ -2,7 +2,9 @@
 
 import gc
 import signal
+from functools import cache
 
+import httpx._transports.default
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
@@ -19,6 +21,9 @@ providers._get_local_constants = lambda: providers._local_constants  # type: ign
 
 # Errors that the tests provoke are logged plainly: drawing a coloured traceback takes a second.
 structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
+
+# To load the certificates takes longer than most calls: one context for all clients.
+httpx._transports.default.create_ssl_context = cache(httpx._transports.default.create_ssl_context)
 
 gc.disable()
 

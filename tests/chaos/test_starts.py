@@ -1,4 +1,4 @@
-"""Programs that start at the same moment, on a busy machine, all come up."""
+"""Programs that start at the same moment, on a busy machine, all come up; `test_chaos.py` shows it on a calm one."""
 
 import os
 import subprocess
@@ -24,11 +24,6 @@ def busy_cores() -> Iterator[None]:
         for burner in burners:
             burner.kill()
             burner.wait()
-
-
-def test_two_of_each_role_that_start_at_once_come_up() -> None:
-    with Cluster(gateways=2, workers=2, dispatchers=2) as cluster:
-        assert [program.stop() for program in cluster.programs] == [0] * 6
 
 
 @long

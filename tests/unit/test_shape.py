@@ -6,6 +6,7 @@ An exception stands here with its reason. `lint-imports` guards the direction of
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,9 @@ def _files() -> Iterator[tuple[Path, str]]:
             yield path, str(path.relative_to(SOURCE)).removeprefix("scrapeyard/")
 
 
-def _trees() -> Iterator[tuple[ast.Module, str]]:
-    for path, name in _files():
-        yield ast.parse(path.read_text("utf-8")), name
+@cache
+def _trees() -> list[tuple[ast.Module, str]]:
+    return [(ast.parse(path.read_text("utf-8")), name) for path, name in _files()]
 
 
 def test_folders_are_small() -> None:

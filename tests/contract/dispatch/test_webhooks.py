@@ -13,8 +13,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
+from scrapeyard.dispatch.webhooks import webhooks
 from scrapeyard.dispatch.webhooks.sending import Sender
-from scrapeyard.dispatch.webhooks.webhooks import EVENTS, Webhooks
+from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import ExitReason
 from scrapeyard.model.events import JobEventKind
@@ -221,13 +222,14 @@ class TestJobs:
         assert yard.told() == [("job.completed", job.id)] * 2
         assert len({asked.headers["scrapeyard-delivery"] for asked in yard.site.asked}) == 2
 
-    async def test_more_events_than_are_read_at_once(self, yard: Yard) -> None:
+    async def test_more_events_than_are_read_at_once(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(webhooks, "EVENTS", 20)
         job = await yard.job("breaker")
-        for number in range(EVENTS + 50):
+        for number in range(30):
             await yard.store.events.add(job.id, "breaker", Raw(b'{"n":%d}' % number), yard.clock())
         for _ in range(2):
             await yard.round()
-        assert sorted(json.loads(asked.body)["data"]["n"] for asked in yard.site.asked) == list(range(EVENTS + 50))
+        assert sorted(json.loads(asked.body)["data"]["n"] for asked in yard.site.asked) == list(range(30))
 
     async def test_a_job_made_paused_or_without_a_webhook_is_no_news(self, yard: Yard) -> None:
         await yard.store.jobs.create(a_job(status=JobStatus.PAUSED, webhook=(await yard.job()).webhook))

@@ -2,7 +2,10 @@
 
 from itertools import pairwise
 
+import pytest
+
 from scrapeyard.model.job import Counts, JobStatus
+from scrapeyard.store.jobs import points
 from scrapeyard.store.jobs.points import MAX_POINTS, TICK_SECONDS, ticks_apart
 from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import successes
@@ -27,18 +30,23 @@ async def test_running_jobs_are_noted_as_they_stand(store: Store) -> None:
     assert await store.points.of_job("job_missing") == []
 
 
-async def test_a_long_job_keeps_fewer_points(store: Store) -> None:
+async def test_a_long_job_keeps_fewer_points(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 60
+    monkeypatch.setattr(points, "MAX_POINTS", most)
     job = await a_running_job(store, 1)
     seconds = 0.0
-    while seconds < 2.2 * MAX_POINTS * TICK_SECONDS:
+    while seconds < 2.2 * most * TICK_SECONDS:
         await store.points.sample(NOW + seconds)
         seconds += TICK_SECONDS
     await store.points.thin(NOW + seconds)
     times = [point.at - NOW for point in await store.points.of_job(job.id)]
-    assert MAX_POINTS / 2 <= len(times) <= MAX_POINTS
+    assert most / 2 <= len(times) <= most
     assert times[0] == 0
     apart = {round(later - earlier) for earlier, later in pairwise(times)}
     assert apart == {4 * TICK_SECONDS}
+
+
+def test_the_older_a_job_the_further_its_points_are_apart() -> None:
     assert [ticks_apart(MAX_POINTS * TICK_SECONDS * times) for times in (0.9, 1, 1.9, 2, 1000)] == [1, 2, 2, 4, 1024]
 
 

@@ -281,7 +281,7 @@ def test_the_store_and_a_plain_model_agree(migrated_url: str) -> None:
             run_state_machine_as_test(
                 machine,
                 settings=settings(
-                    max_examples=8,
+                    max_examples=5,
                     stateful_step_count=50,
                     deadline=None,
                     phases=[Phase.generate],

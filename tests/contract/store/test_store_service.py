@@ -102,7 +102,7 @@ class TestStartAndStop:
                         subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=PROJECT)
                     )
                 )
-                for _ in range(3)
+                for _ in range(2)
             ]
             for process in processes:
                 assert process.stdout is not None

@@ -188,7 +188,7 @@ def test_no_history_breaks_the_machine(url: str, monkeypatch: pytest.MonkeyPatch
         store = SqlStore(url)
         runner.run(store.start())
 
-        @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+        @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
         @given(st.lists(step, min_size=1, max_size=12))
         def histories(steps: list[tuple[str, int, str, RunStatus]]) -> None:
             runner.run(_live(store, steps))
