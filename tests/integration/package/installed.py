@@ -13,20 +13,16 @@ _OURS = ("SCRAPEYARD_", "REDIS_URL", "DATABASE_URL", "PYTHON", "VIRTUAL_ENV", "P
 
 
 class Installed:
-    """An environment with the wheel, some of its extras, and nothing else.
+    """An environment with the wheel, some of its extras, and nothing else. Commands compile what they load."""
 
-    `is_compiled`: with all bytecode, as pip leaves it. Without, each command compiles what it loads first: less work.
-    """
-
-    def __init__(self, folder: Path, extras: str = "", *, is_compiled: bool = False) -> None:
+    def __init__(self, folder: Path, extras: str = "") -> None:
         self.folder = folder
         uv("build", "--wheel", "--out-dir", str(folder / "dist"), str(ROOT))
         (wheel,) = (folder / "dist").glob("*.whl")
         uv("venv", "--python", sys.executable, str(folder / "env"))
         self.python = folder / "env" / "bin" / "python"
         lock = ROOT / "requirements" / "run.txt"
-        how = ["--compile-bytecode"] if is_compiled else []
-        uv("pip", "install", *how, "--python", str(self.python), "-c", str(lock), f"{wheel}{extras}")
+        uv("pip", "install", "--python", str(self.python), "-c", str(lock), f"{wheel}{extras}")
 
     def environment(self, **more: str) -> dict[str, str]:
         """No setting of ours, and no program but those of the system."""
