@@ -155,8 +155,8 @@ def run(ctx, url: str):
         return {"reason": error.reason, "message": error.message}
 """
     folder = scraper(tmp_path / "slow", script)
-    assert stand.cli("record", str(folder), f"url={shop}/slow?seconds=5", "--allow-private").status == 0
-    expected = json.loads((folder / "tests" / "slow-seconds-5" / "expected.json").read_text())
+    assert stand.cli("record", str(folder), f"url={shop}/slow?seconds=10", "--allow-private").status == 0
+    expected = json.loads((folder / "tests" / "slow-seconds-10" / "expected.json").read_text())
     assert expected["reason"] == "fetch_timeout"
     assert stand.cli("test", str(folder)).status == 0
 

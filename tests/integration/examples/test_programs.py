@@ -64,7 +64,7 @@ def test_a_worker_of_its_own_lane_takes_the_shop_and_drains(tmp_path: Path, real
         environment = {**cluster.environment, "SCRAPEYARD_DATA_DIR": str(tmp_path / "data")}
         with running(words, tmp_path / "home", environment) as worker:
             worker.wait_for("worker.started")
-            call = {"scraper": "shop/product", "input": {"url": f"{cluster.shop.url}/product/1"}, "wait": 60}
+            call = {"scraper": "shop/product", "input": {"url": f"{cluster.shop.url}/product/1"}, "wait": PATIENCE}
             assert client.post("/api/scrape", json=call).json()["result"]["sku"] == "LIG-0001"
             other = client.post("/api/scrape", json={"url": cluster.shop.url, "wait": 0}).json()
             assert client.get(f"/api/scrape/{other['id']}?wait=1").json()["status"] == "queued"

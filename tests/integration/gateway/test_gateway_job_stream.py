@@ -174,7 +174,7 @@ async def test_progress_comes_at_most_twice_a_second(served: Served) -> None:
     began = time.monotonic()
     watching = asyncio.create_task(watch())
     async with asyncio.timeout(PATIENCE):
-        while times < 4:
+        while times < 4 or changes <= times:  # a busy machine may take as long for a change as the stream rests
             changes += 1
             await work_one(served, job["id"])
             await asyncio.sleep(0.005)

@@ -3,7 +3,6 @@
 import statistics
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.model.job import ABREAST
 from tests.job_calls import FORMATS, Jobs, Watcher, numbers
 from tests.leaks import PATIENCE, Process, living, until
 from tests.programs import Cluster, Embedded, Yard, running
@@ -69,7 +67,7 @@ def test_items_of_a_script_run_in_children(jobs: Jobs, isolation: str) -> None:
 
 
 def test_a_paused_job_hands_nothing_out_and_goes_on_when_told(jobs: Jobs) -> None:
-    with _web(free=60) as web:
+    with serve_pages(free=60) as web:
         job_id = jobs.create([{"url": f"{web.url}/{n}"} for n in range(500)], "builtin/page", policy=RUDE)
         jobs.until(job_id, lambda job: job["counts"]["success"] > 50, "it runs")
         jobs.ask(job_id, "pause")
@@ -92,7 +90,7 @@ def test_a_paused_job_hands_nothing_out_and_goes_on_when_told(jobs: Jobs) -> Non
 
 @pytest.mark.parametrize("isolation", ["run", "job"])
 def test_a_killed_job_leaves_no_child(yard: Yard, jobs: Jobs, isolation: str) -> None:
-    with _web() as web:
+    with serve_pages() as web:
         items = [{"url": f"{web.url}/{n}", "seconds": 250} for n in range(300)]
         job_id = jobs.create(items, "lab/stay", policy={"isolation": isolation, **RUDE})
         at_work = until(lambda: _all_open_slots(jobs), "every slot that is open to jobs is taken")
@@ -149,7 +147,7 @@ def test_the_rate_of_a_job_is_what_the_server_sees(jobs: Jobs) -> None:
     """A busy machine loses time, and at most half a second of it is caught up on: so no page comes sooner than its
     number allows, and one good stretch tells."""
     rate, pages = 40, 320
-    with _web() as web:
+    with serve_pages() as web:
         rows = [{"url": f"{web.url}/{n}"} for n in range(pages)]
         began = time.monotonic()
         job_id = jobs.upload(rows, "builtin/page", policy={"rate": rate, **RUDE})
@@ -164,7 +162,7 @@ def test_the_rate_of_a_job_is_what_the_server_sees(jobs: Jobs) -> None:
 
 def test_an_interactive_call_does_not_wait_behind_a_large_job(jobs: Jobs) -> None:
     """Told by how many items the job has done meanwhile: on a busy machine both take longer."""
-    call = {"scraper": "lab/count", "input": {"n": 1}, "wait": 60}
+    call = {"scraper": "lab/count", "input": {"n": 1}, "wait": PATIENCE}
 
     def ask() -> int:
         before = jobs.get(job_id)["counts"]["success"]
@@ -180,85 +178,6 @@ def test_an_interactive_call_does_not_wait_behind_a_large_job(jobs: Jobs) -> Non
     jobs.ended(job_id)
     assert job["counts"]["success"] < 10_000
     assert meanwhile < 1000
-
-
-@pytest.fixture(scope="module", params=YARDS)
-def mortal_yard(request: pytest.FixtureRequest, nothing_left: None) -> Iterator[Yard]:
-    """For tests that kill everything in it and start it again."""
-    with YARDS[request.param]() as yard:
-        yield yard
-
-
-def test_a_job_goes_on_after_everything_was_killed(mortal_yard: Yard) -> None:
-    rows = [{"n": n, "seconds": 0.01} for n in range(400)]
-    exports = [{"type": "records", "format": "csv"}, {"type": "records", "format": "parquet"}]
-    with mortal_yard.client() as api:
-        jobs = Jobs(api)
-        policy = {"isolation": "job", **PATIENT}
-        job_id = jobs.upload(rows, "lab/count", policy=policy, exports=exports)
-        jobs.until(job_id, lambda job: job["counts"]["success"] > 100, "it runs")
-    _kill_and_start(mortal_yard)
-    with mortal_yard.client() as api:
-        jobs = Jobs(api)
-        job = jobs.ended(job_id)
-        assert (job["counts"]["success"], job["counts"]["total"]) == (400, 400)
-        items = jobs.items(job_id)
-        assert [(item["result"]["n"], item["result"]["square"]) for item in items] == [(n, n * n) for n in range(400)]
-        for format_, found in jobs.exported(job_id).items():
-            assert numbers(found) == list(range(400)), format_
-
-
-def test_a_kill_costs_only_the_items_that_had_begun(mortal_yard: Yard) -> None:
-    """Pages that the site was never asked for do not end as lost, though no attempt may be made twice.
-
-    The first 600 come fast, so the batches after them are larger than what a worker begins at once.
-    """
-    policy = {"retries": 0, **PATIENT, **RUDE}
-    yard = mortal_yard
-    with _web(free=600) as web:
-        with yard.client() as api:
-            jobs = Jobs(api)
-            job_id = jobs.create([{"url": f"{web.url}/{n}"} for n in range(1000)], "builtin/page", policy=policy)
-            enough = 2 * ABREAST
-            jobs.until(job_id, lambda job: _not_begun(job, web) > enough, "workers hold items that they have not begun")
-        for program in running(yard.workers):
-            program.kill()
-        begun = set(web.paths)
-        web.gate.set()
-        _kill_and_start(yard)
-        with yard.client() as api:
-            jobs = Jobs(api)
-            job = jobs.ended(job_id)
-            lost = {item["input"]["url"] for item in jobs.items(job_id, exit_reason="lost_worker")}
-            others = Counter(item["exit_reason"] for item in jobs.items(job_id, status="error")) - Counter(
-                {"lost_worker": len(lost)}
-            )
-    on_the_way = lost - {f"{web.url}{path}" for path in begun}
-    assert len(on_the_way) <= ABREAST, "begun, and killed before the site saw them"
-    assert (job["counts"]["success"], job["counts"]["error"]) == (1000 - len(lost), len(lost)), others
-
-
-def _not_begun(job: dict[str, Any], web: "_Web") -> int:
-    """How many items are in the hands of a worker, and the site was not asked for them."""
-    return int(job["counts"]["in_progress"]) - (len(web.paths) - int(job["counts"]["success"]))
-
-
-def _kill_and_start(yard: Yard) -> None:
-    """kill -9 of every program, the servers of a cluster among them; then all of it again."""
-    for program in yard.programs:
-        program.kill()
-    if isinstance(yard, Cluster):
-        yard.valkey.stop()
-        yard.postgres.stop()
-        yard.valkey.start()
-        yard.postgres.start()
-        yard.add_gateway()
-        for _ in range(2):
-            yard.add_worker()
-        yard.add_dispatcher()
-        yard.wait_until_up()
-    elif isinstance(yard, Embedded):
-        yard.ready(yard.add())
 
 
 def _all_open_slots(jobs: Jobs) -> int:
@@ -278,8 +197,8 @@ def _rates(arrivals: list[float], count: int) -> Iterator[float]:
 
 
 @dataclass(kw_only=True)
-class _Web:
-    """A web server."""
+class Pages:
+    """A web server of one page."""
 
     url: str = ""
     arrivals: list[float] = field(default_factory=list)
@@ -291,9 +210,9 @@ class _Web:
 
 
 @contextmanager
-def _web(free: int = 0) -> Iterator[_Web]:
+def serve_pages(free: int = 0) -> Iterator[Pages]:
     """Answers at once, or where `free` is set so many, and the others when the gate is open."""
-    web = _Web()
+    web = Pages()
     if not free:
         web.gate.set()
 
