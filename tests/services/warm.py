@@ -304,6 +304,8 @@ def _end(main: Callable[[], None]) -> NoReturn:
 def _load() -> None:
     """What commands load when they run, so that a fork has it. None of it may have started a thread."""
     import asyncio  # noqa: F401
+    import encodings.idna
+    import encodings.utf_8_sig  # noqa: F401
     import urllib.request  # noqa: F401
 
     import aiosqlite  # noqa: F401
@@ -321,8 +323,12 @@ def _load() -> None:
     import scrapeyard.authoring.recording
     import scrapeyard.authoring.validating
     import scrapeyard.cli.common.client
+    import scrapeyard.cli.common.manners
     import scrapeyard.cli.common.output
+    import scrapeyard.cli.common.progress
     import scrapeyard.cli.jobs.calls
+    import scrapeyard.cli.jobs.documents
+    import scrapeyard.cli.jobs.transfers
     import scrapeyard.cli.main
     import scrapeyard.cli.runs.local
     import scrapeyard.cli.runs.local_job
@@ -330,15 +336,27 @@ def _load() -> None:
     import scrapeyard.gateway.server
     import scrapeyard.settings
     import scrapeyard.telemetry.rendering
+    import scrapeyard.wiring.duties
     import scrapeyard.wiring.platform
+    from scrapeyard.wiring.type_info import build_type_info
 
-    # Made once: the tree of all commands takes longer than most of them do.
+    # Made once: the tree of all commands takes longer than most of them do, and so does the reading of their options.
     command = typer.main.get_command(scrapeyard.cli.main.app)
     typer.main.get_command = lambda _: command  # type: ignore[assignment]
+    _prepare(command)
+    build_type_info()
 
     gc.collect()
     gc.freeze()
     assert threading.active_count() == len(os.listdir("/proc/self/task")) == 1
+
+
+def _prepare(command: Any) -> None:
+    """Let each parameter of a command, and of those below it, make what reads its value."""
+    for parameter in command.params:
+        parameter.get_runtime_param()
+    for below in getattr(command, "commands", {}).values():
+        _prepare(below)
 
 
 if __name__ == "__main__":
