@@ -12,7 +12,14 @@ Loading it needs the standard library alone.
 """
 
 from scrapeyard_sdk import registry
-from scrapeyard_sdk.base import BaseHttpScraper, BaseScraper, extract_text, parse_html, select_one
+from scrapeyard_sdk.base import (
+    BaseHttpScraper,
+    BasePlaywrightScraper,
+    BaseScraper,
+    extract_text,
+    parse_html,
+    select_one,
+)
 from scrapeyard_sdk.checks import CheckFailed, assert_fields_present, assert_html_contains
 from scrapeyard_sdk.context import Context, SyncContext
 from scrapeyard_sdk.node import Node, Selection
@@ -34,6 +41,7 @@ from scrapeyard_sdk.registry import scraper
 __all__ = [
     "ArtifactError",
     "BaseHttpScraper",
+    "BasePlaywrightScraper",
     "BaseScraper",
     "Blocked",
     "BrowserError",

@@ -14,7 +14,7 @@ The manifest names the class: `entry = "scraper.py:Assessor"`. Each run gets a n
 """
 
 from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from scrapeyard_sdk.checks import CheckFailed
 from scrapeyard_sdk.node import Node
@@ -23,6 +23,7 @@ from scrapeyard_sdk.page import Page
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from scrapeyard_sdk.browser.calls import BrowserOptions
     from scrapeyard_sdk.fetch import FetchOptions
 
 
@@ -74,6 +75,18 @@ class BaseHttpScraper(BaseScraper):
     def post(self, url: str, **options: "Unpack[FetchOptions]") -> Any:
         """As `get`, with the method POST: pass `form=`, `json=` or `body=`."""
         return _good(self.ctx.fetch(url, **{**options, "method": "POST"}))
+
+
+class BasePlaywrightScraper(BaseHttpScraper):
+    """A scraper that opens pages in a browser, whose methods have Playwright's names."""
+
+    browser_options: ClassVar["BrowserOptions"] = {}
+    """What every page of this scraper is opened with; the options of a call come on top."""
+
+    def browser(self, **options: "Unpack[BrowserOptions]") -> Any:
+        """A page: `async with self.browser() as page:`, or `with` in a plain `scrape`. Options and errors as in
+        `Context.browser`."""
+        return self.ctx.browser(**{**self.browser_options, **options})
 
 
 def _good(answer: Page | Awaitable[Page]) -> Page | Awaitable[Page]:

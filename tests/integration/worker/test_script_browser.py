@@ -1,6 +1,7 @@
 """`ctx.browser` from a real child through a real browser to a real site, and what is left of it."""
 
 import asyncio
+import re
 import textwrap
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,9 +17,11 @@ from scrapeyard.engines.browser.found import find_browser
 from scrapeyard.model import ExitReason, Outcome
 from scrapeyard.settings import Settings
 from tests.contract.sandboxes import eventually
+from tests.integration.worker.test_county_example import county
 from tests.services.ports import free_port
 from tests.sites.site import Asked, Site, never, page
 
+ROOT = Path(__file__).parents[3]
 _MISSING = find_browser(Settings().browser).missing
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -245,3 +248,36 @@ async def test_pages_are_bounded_by_the_limit_on_fetches(yard: LocalYard, site: 
     body = "for _ in range(3): page.goto(site)"
     outcome = await run(yard, tmp_path, body, "fetches = 2", site=site.url())
     assert outcome.exit_reason is ExitReason.FETCH_LIMIT
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shop() -> AsyncIterator[str]:
+    async with county() as address:
+        yield address
+
+
+GUIDE = [
+    block
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "browser.md").read_text("utf-8"), re.DOTALL)
+    if "def run(" in block
+]
+FOUND = [12, 1, 24, 1, 60]
+"""Records, or keys, that each script of the guide returns."""
+
+
+@pytest.mark.parametrize(("script", "found"), list(zip(GUIDE, FOUND, strict=True)))
+async def test_the_scripts_of_the_guide_run(
+    yard: LocalYard, shop: str, tmp_path: Path, script: str, found: int
+) -> None:
+    (tmp_path / "scraper.toml").write_text('id = "test/guide"\nversion = "1.0.0"\n[limits]\nwall_seconds = 120\n')
+    (tmp_path / "scraper.py").write_text(script)
+    _, outcome = await yard.run(yard.load(tmp_path), {"url": shop})
+    assert len(result(outcome)) == found
+
+
+async def test_the_example_scrolls_to_the_end(yard: LocalYard, shop: str) -> None:
+    scraper = yard.load(ROOT / "examples" / "scrapers" / "browser" / "endless")
+    _, outcome = await yard.run(scraper, {"url": f"{shop}/endless"})
+    found = result(outcome)
+    assert len(found) == 60
+    assert found[0]["url"].startswith(f"{shop}/product/")

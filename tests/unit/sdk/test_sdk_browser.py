@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import json
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import msgspec
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from scrapeyard.engines.browser import operations as steps
 from scrapeyard.engines.browser.port import ContextOptions, Evidence
 from scrapeyard.sandbox.handles.frames import BrowserFrame, KeepArtifact, browser_call, parse
-from scrapeyard_sdk import BrowserError, Context, FetchError, SyncContext
+from scrapeyard_sdk import BasePlaywrightScraper, BrowserError, Context, FetchError, SyncContext
 from scrapeyard_sdk.browser.calls import BrowserOptions
 from scrapeyard_sdk.browser.elements import MAX_UPLOAD
 from scrapeyard_sdk.browser.page import BrowserPage, SyncBrowserPage
@@ -295,6 +295,17 @@ async def test_pages_that_are_opened_count_as_fetches() -> None:
         with pytest.raises(FetchError, match=r"limits\.fetches") as caught:
             await page.goto("http://a.test/")
     assert caught.value.reason == "fetch_limit"
+
+
+async def test_a_class_has_options_of_its_own() -> None:
+    class Shop(BasePlaywrightScraper):
+        browser_options: ClassVar[BrowserOptions] = {"device": "iPhone 15", "timeout": 5}
+
+    worker, scraper = Worker(), Shop()
+    scraper.ctx = Context(worker, START, LogRoom(worker, 0))  # type: ignore[arg-type]
+    async with scraper.browser(timeout=9):
+        pass
+    assert worker.options == [ContextOptions(device="iPhone 15", timeout=9)]
 
 
 def test_methods_have_help() -> None:
