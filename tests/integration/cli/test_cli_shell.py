@@ -4,7 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from scrapeyard.engines.browser.found import find_browser
+from scrapeyard.settings import Settings
 from tests.integration.cli_stand import Stand
+
+_MISSING = find_browser(Settings().browser).missing
 
 
 @pytest.fixture(scope="module")
@@ -48,3 +52,18 @@ def test_a_page_that_cannot_be_had_is_told(stand: Stand) -> None:
     ended = stand.cli("shell", "http://127.0.0.1:9/", "--allow-private", stdin="print(page)\n")
     assert (ended.status, ended.out.strip()) == (0, "None")
     assert "cannot connect" in ended.err
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(bool(_MISSING), reason=f"it needs a browser: {_MISSING}")
+def test_a_page_in_a_browser_is_tried(stand: Stand, shop: str) -> None:
+    lines = f"""
+tab = await ctx.browser(timeout=60).__aenter__()
+print((await tab.goto("{shop}/scripted")).status)
+await tab.wait_for_selector(".product-card")
+print(await tab.count(".product-card"))
+await tab.goto("file:///etc/passwd")
+"""
+    ended = stand.cli("shell", "--allow-private", stdin=lines)
+    assert (ended.status, ended.out.split("\n")[:2]) == (0, ["200", "12"]), ended.err
+    assert "BrowserError: file:///etc/passwd is no http or https URL" in ended.err

@@ -283,7 +283,9 @@ def _make_folder(folder: Path) -> Path:
     if len(os.fsencode(own)) <= _MAX_PATH:
         (own / wire.TEMPORARY).mkdir()
     else:
-        (own / wire.TEMPORARY).symlink_to(tempfile.mkdtemp(prefix=_PREFIX))
+        is_short = len(os.fsencode(tempfile.gettempdir())) + 20 <= _MAX_PATH
+        place = None if is_short else "/tmp"  # noqa: S108 - TMPDIR itself may be too long
+        (own / wire.TEMPORARY).symlink_to(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
     return own
 
 
