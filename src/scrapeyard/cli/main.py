@@ -24,7 +24,7 @@ from scrapeyard.cli.jobs import commands as jobs
 from scrapeyard.cli.operations import browser, cache, config, login, schedule
 from scrapeyard.cli.operations.serve import register_demo, register_serve
 from scrapeyard.cli.operations.sites import register_sites, register_workers
-from scrapeyard.cli.runs import run, runs, scrape, scrapers
+from scrapeyard.cli.runs import replay, run, runs, scrape, scrapers
 
 app = Commands(
     name="scrapeyard",
@@ -34,7 +34,15 @@ app = Commands(
     pretty_exceptions_enable=False,
 )
 for register in (
-    *(register_serve, login.register, run.register, scrape.register, crawl.register, site_map.register),
+    *(
+        register_serve,
+        login.register,
+        run.register,
+        scrape.register,
+        replay.register,
+        crawl.register,
+        site_map.register,
+    ),
     *(runs.register, jobs.register, schedule.register),
     *(scrapers.register, register_workers, register_sites, cache.register),
     *(register_new, dev.register, shell.register, register_validate, register_record, register_test, register_certify),

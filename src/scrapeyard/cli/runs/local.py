@@ -5,7 +5,7 @@ import fcntl
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +15,20 @@ from msgspec import Raw
 from scrapeyard.authoring.recording import NoBrowser
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.cli.common.server_address import user_folder
+from scrapeyard.cli.runs.heard import Hear, HeardSandbox, heard_builtins
 from scrapeyard.cli.runs.local_state import LocalState, user_state
 from scrapeyard.engines.browser.port import BrowserEngine
 from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
 from scrapeyard.gateway.runs.documents import settle
-from scrapeyard.model import Delivery, Environment, LogLine, Outcome, Run, RunProgress, RunStatus, Scraper, new_id
+from scrapeyard.model import Delivery, Environment, Outcome, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker, spell_urls
 from scrapeyard.repository.port import Listing, SourceState
-from scrapeyard.repository.trust.secrets import Secrets, redact
+from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
-from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
+from scrapeyard.sandbox.port import Wall
 from scrapeyard.settings import Settings
 from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.type_info import build_type_info
@@ -38,8 +39,6 @@ from scrapeyard.worker.runs import Executor
 if TYPE_CHECKING:
     from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
     from scrapeyard.wiring.pipeline import Engine
-
-Hear = Callable[[LogLine], None]
 
 
 class LocalYard:
@@ -167,10 +166,10 @@ class LocalYard:
         parts = AttemptParts(
             catalogue=_OneScraper(scraper),
             preparer=Preparer(self._environments, self._secrets),
-            sandbox=_Heard(self._sandbox, hear, self._hidden(scraper)) if hear else self._sandbox,
+            sandbox=HeardSandbox(self._sandbox, hear, self._hidden(scraper)) if hear else self._sandbox,
             engine=engine,
             blobs=self.blobs,
-            builtins=all_builtins(),
+            builtins=heard_builtins(hear) if hear else all_builtins(),
             checker=self._checker,
             state=state,
             browser=browser,
@@ -303,41 +302,6 @@ class _OneScraper:
 
     def move_channels(self, moved: Mapping[str, Mapping[str, str]]) -> None:
         """There are none."""
-
-
-class _Heard:
-    """A sandbox that passes on log lines while scripts run."""
-
-    def __init__(self, inner: ForkSandbox, hear: Hear, hidden: tuple[str, ...]) -> None:
-        self._inner = inner
-        self._receive = hear
-        self._hidden = hidden
-        self.start, self.stop, self.check, self.walls = inner.start, inner.stop, inner.check, inner.walls
-        self.series = inner.series  # log lines of items are not passed on
-
-    async def run(self, scraper: Scraper, work: Work, services: ChildServices) -> Verdict:
-        return await self._inner.run(scraper, work, _HeardServices(services, self._receive, self._hidden))
-
-
-class _HeardServices:
-    def __init__(self, inner: ChildServices, hear: Hear, hidden: tuple[str, ...]) -> None:
-        self._inner = inner
-        self._receive = hear
-        self._hidden = hidden
-        self.fetch, self.download, self.artifact = inner.fetch, inner.download, inner.artifact
-        self.open_browser, self.browse, self.close_browser = inner.open_browser, inner.browse, inner.close_browser
-        self.enqueue, self.read_state, self.change_state = inner.enqueue, inner.read_state, inner.change_state
-
-    def progress(self, progress: RunProgress) -> None:
-        self._inner.progress(progress)
-        of = "" if progress.total is None else f" of {progress.total:g}"
-        text = redact(f"{progress.done:g}{of} {progress.message}".strip(), self._hidden)
-        self._receive(LogLine(at_ms=0.0, stream="progress", text=text))
-
-    def log(self, line: LogLine) -> None:
-        text, fields = redact(line.text, self._hidden), redact(line.fields, self._hidden)
-        self._receive(msgspec.structs.replace(line, text=text, fields=fields))
-        self._inner.log(line)
 
 
 def _run_of(delivery: Delivery, outcome: Outcome) -> Run:
