@@ -25,7 +25,7 @@ from scrapeyard.gateway.jobs import stream_routes as job_streams
 from scrapeyard.gateway.jobs.calls import AppendCall, JobCall
 from scrapeyard.gateway.jobs.uploads import takes_upload
 from scrapeyard.gateway.operations import routes as operations
-from scrapeyard.gateway.runs import artifacts, events
+from scrapeyard.gateway.runs import artifacts, events, live
 from scrapeyard.gateway.runs import routes as runs
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.runs.submit import RunProblem
@@ -39,7 +39,7 @@ from scrapeyard.settings import GatewaySettings
 __all__ = ["GatewayServices", "api_document", "create_app"]
 
 ROUTERS = (
-    *(runs.scrape_router, runs.router, events.router, artifacts.router),
+    *(runs.scrape_router, runs.router, events.router, live.router, artifacts.router),
     crawls.router,
     *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
     *(schedules.router, webhooks.router),

@@ -55,7 +55,13 @@ class SitesChanged(Struct, frozen=True, kw_only=True, tag="sites"):
     """The process that already knows it."""
 
 
-Signal = Cancel | CancelJob | Refresh | Invalidate | SitesChanged
+class Watch(Struct, frozen=True, kw_only=True, tag="watch"):
+    """Somebody watches the pages that this run has open in a browser, for a few seconds more."""
+
+    run_id: str
+
+
+Signal = Cancel | CancelJob | Refresh | Invalidate | SitesChanged | Watch
 
 
 class RunStatus(StrEnum):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.model import Cancel, CancelJob, Delivery, Invalidate, Outcome, Refresh, Signal, SitesChanged
+from scrapeyard.model import Cancel, CancelJob, Delivery, Invalidate, Outcome, Refresh, Signal, SitesChanged, Watch
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES
 
 LANE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -60,7 +60,7 @@ def decode_delivery(message: bytes) -> Delivery:
 
 
 SIGNALS = "signals"
-"""Everyone: Cancel, CancelJob, Refresh, Invalidate, SitesChanged."""
+"""Everyone: Cancel, CancelJob, Refresh, Invalidate, SitesChanged, Watch."""
 FEED = "feed"
 """Dispatchers: whatever is said means that a job may have something to hand out."""
 
@@ -72,7 +72,7 @@ class _SentOutcome(Outcome, frozen=True, kw_only=True):
 
 
 _signal_decoder: msgspec.json.Decoder[Signal] = msgspec.json.Decoder(
-    Cancel | CancelJob | Refresh | Invalidate | SitesChanged
+    Cancel | CancelJob | Refresh | Invalidate | SitesChanged | Watch
 )
 _outcome_decoder = msgspec.json.Decoder(_SentOutcome)
 T = TypeVar("T")
@@ -86,6 +86,11 @@ def replies(gateway_id: str) -> str:
 def events(run_id: str) -> str:
     """What one run logs and does while it runs."""
     return f"events:{run_id}"
+
+
+def live(run_id: str) -> str:
+    """Pictures of the pages that one run has open in a browser: JPEG, while somebody watches."""
+    return f"live:{run_id}"
 
 
 def encode(message: msgspec.Struct) -> bytes:

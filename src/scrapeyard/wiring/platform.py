@@ -48,6 +48,7 @@ from scrapeyard.wiring.pipeline import Engine
 from scrapeyard.wiring.type_info import build_type_info
 from scrapeyard.worker.attempts.attempt import AttemptParts
 from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder, Preparer
+from scrapeyard.worker.attempts.live import LiveViews
 from scrapeyard.worker.batches.batches import Batches, BatchParts
 from scrapeyard.worker.loop import Worker
 from scrapeyard.worker.runs import Executor
@@ -273,6 +274,7 @@ class Platform:
         await self._up(environments.start, environments.stop)
         secrets = Secrets(settings.repository.secrets_file)
         secrets.check()
+        live = LiveViews(base.queue)
         attempts = AttemptParts(
             catalogue=base.catalogue,
             preparer=Preparer(environments, secrets),
@@ -284,12 +286,14 @@ class Platform:
             state=self._state or base.store.state,
             browser=base.engine.browsers,
             browser_contexts=settings.browser.contexts_per_run,
+            live=live,
             runs=base.store.runs,
         )
         sites = Sites(settings.sites.whole_hosts)
         parts = BatchParts(store=base.store, attempts=attempts, sites=sites, hear=self._hear, ended=self._batch_ended)
         self.worker = Worker(
             worker_id=base.worker_id,
+            live=live,
             settings=settings.worker,
             slots=slots,
             lanes=ScraperLanes(settings.lanes.patterns).taken(settings.worker.lanes, settings.worker.takes),
@@ -301,7 +305,7 @@ class Platform:
             executor=Executor(attempts, base.queue, base.worker_id),
             batches=Batches(parts, base.worker_id, settings.worker.lease_seconds),
             foresight=EnvironmentPrebuilder(base.catalogue, environments),
-            engines=("http", "solver") if settings.escalation.solver_url else ("http",),
+            engines=_engines(settings, base.engine),
             traces=self._start_traces(),
         )
         await self._up(self.worker.start, self.worker.stop)
@@ -391,3 +395,9 @@ def _only_one(settings: Settings, roles: tuple[Role, ...]) -> "Iterator[None]":
                 f"data_dir: {folder} is in use by another `scrapeyard up`; stop it, or choose another --data-dir"
             ) from None
         yield
+
+
+def _engines(settings: Settings, engine: Engine) -> tuple[str, ...]:
+    """What a worker tells of itself."""
+    solver = ("solver",) if settings.escalation.solver_url else ()
+    return ("http", *(("browser",) if engine.browsers is not None else ()), *solver)

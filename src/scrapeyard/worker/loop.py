@@ -24,6 +24,7 @@ from scrapeyard.model import (
     Run,
     RunError,
     RunStatus,
+    Watch,
     WorkerInfo,
     pinned_ref,
 )
@@ -40,6 +41,7 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder
+from scrapeyard.worker.attempts.live import LiveViews
 from scrapeyard.worker.attempts.slots import ParkedRuns, SlotLease, Slots, share_out
 from scrapeyard.worker.batches.batches import Batches
 from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
@@ -71,6 +73,7 @@ class Worker:
         foresight: EnvironmentPrebuilder,
         engines: tuple[str, ...] = ("http",),
         traces: TraceExporter | None = None,
+        live: LiveViews | None = None,
     ) -> None:
         self.id = worker_id
         self._settings = settings
@@ -91,6 +94,8 @@ class Worker:
         self._signals.subscribe(Cancel, lambda signal: self._cancel_run(signal.run_id))
         self._signals.subscribe(CancelJob, lambda signal: batches.kill_job(signal.job_id))
         self._signals.subscribe(Refresh, self._refresh)
+        if live is not None:
+            self._signals.subscribe(Watch, lambda signal: live.watch(signal.run_id))
         self._outside = ParkedRuns()
         self._traces = traces
         self._running: dict[str, asyncio.Task[None]] = {}

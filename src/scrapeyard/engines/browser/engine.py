@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
@@ -169,6 +169,10 @@ class OpenContext:
     def messages(self) -> list[LogMessage]:
         """As `BrowserContext.messages`."""
         return self.host.messages(self.number)
+
+    def watch(self) -> AsyncGenerator[bytes]:
+        """As `BrowserContext.watch`."""
+        return self.host.watch(self.number)
 
     @property
     def received_so_far(self) -> int:

@@ -6,7 +6,7 @@ import shutil
 import signal
 import tempfile
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -136,7 +136,7 @@ class ProcessHost:
             for pictures in self._views.get(number, ()):
                 _offer(pictures, b"")
 
-    async def watch(self, number: int) -> AsyncIterator[bytes]:
+    async def watch(self, number: int) -> AsyncGenerator[bytes]:
         """As `BrowserHost`."""
         pictures: asyncio.Queue[bytes] = asyncio.Queue(1)
         views = self._views.setdefault(number, set())

@@ -7,7 +7,7 @@
 A script's `ctx.browser`, `engine="browser"`, `builtin/actions` and recordings all use `BrowserEngine.open`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, Literal, Protocol
 
@@ -108,6 +108,9 @@ class BrowserContext(Protocol):
 
     def messages(self) -> list[LogMessage]:
         """Of its pages since the last call, for the run's log; also after it is closed."""
+
+    def watch(self) -> AsyncGenerator[bytes]:
+        """Pictures of its newest tab as JPEG, whenever it changes, until it is closed. Raises FetchFailed."""
 
     async def perform(self, operation: Operation, raw: bytes = b"") -> Done:
         """Perform it. Raises FetchFailed: `browser_step` (cannot be done so: no such element, bad JavaScript),
@@ -212,7 +215,7 @@ class BrowserHost(Protocol):
     def messages(self, number: int) -> list[LogMessage]:
         """Those that came since the last call; at most 200 are kept. Also after it is closed."""
 
-    def watch(self, number: int) -> AsyncIterator[bytes]:
+    def watch(self, number: int) -> AsyncGenerator[bytes]:
         """JPEG pictures of the newest tab whenever it changes, at most 5 a second, until the context is closed. Who is
         slow misses some. Raises FetchFailed."""
 

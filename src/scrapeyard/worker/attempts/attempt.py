@@ -39,6 +39,7 @@ from scrapeyard.store.ports.operations import StateStore
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.worker.attempts.browsing import OpenBrowsers
 from scrapeyard.worker.attempts.environments import Prepared, Preparer
+from scrapeyard.worker.attempts.live import LiveViews
 from scrapeyard.worker.attempts.retrying import NextAttempt, RetryRules, postponement
 from scrapeyard.worker.attempts.slots import SlotLease
 from scrapeyard.worker.attempts.steps import checked, refused, run_builtin, unsaved, without_secrets
@@ -62,6 +63,8 @@ class AttemptParts(Struct, frozen=True, kw_only=True):
     """None: this worker has no browser."""
     browser_contexts: int = 1
     """Contexts that one run may have open at once."""
+    live: LiveViews | None = None
+    """Lets people watch the pages of runs; None: nobody can."""
     runs: RunStore | None = None
     """Where the progress of runs is kept while they go on; None: nowhere."""
 
@@ -194,7 +197,9 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
     def _browsing(self) -> OpenBrowsers:
         if self._browsers is None:
             caller, parts = self._caller or self._make_caller(), self.parts
-            self._browsers = OpenBrowsers(parts.browser, parts.browser_contexts, caller, self, self.plan.site_wait)
+            self._browsers = OpenBrowsers(
+                parts.browser, parts.browser_contexts, caller, self, self.plan.site_wait, live=parts.live
+            )
         return self._browsers
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:

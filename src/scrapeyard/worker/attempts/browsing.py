@@ -20,6 +20,7 @@ from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed, Unavailable
 from scrapeyard.model import Artifact, ExitReason
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.worker.attempts.live import LiveViews
 from scrapeyard.worker.attempts.waiting import SiteWait
 
 log = get_log("worker")
@@ -75,7 +76,17 @@ class _Held:
 class OpenBrowsers:
     """At most `most` contexts at once. `close` closes them all."""
 
-    def __init__(self, engine: BrowserEngine | None, most: int, caller: Caller, owner: Owner, wait: SiteWait) -> None:
+    def __init__(
+        self,
+        engine: BrowserEngine | None,
+        most: int,
+        caller: Caller,
+        owner: Owner,
+        wait: SiteWait,
+        *,
+        live: LiveViews | None = None,
+    ) -> None:
+        """`live` lets people watch the pages; None: nobody can."""
         self.opened = 0
         """Pages that were opened otherwise than by a fetch."""
         self._engine = engine
@@ -83,6 +94,7 @@ class OpenBrowsers:
         self._caller = caller
         self._owner = owner
         self._wait = wait
+        self._live = live
         self._held: dict[int, _Held] = {}
         self._numbers = itertools.count(1)
         self._messages = 0
@@ -166,7 +178,7 @@ class OpenBrowsers:
         """The life of a context. One task opens and closes it, whichever requests of the script ask for that."""
         context = None
         try:
-            async with engine.open(options, self._caller) as context:
+            async with engine.open(options, self._caller) as context, self._watched(context):
                 held.opened.set_result(context)
                 await held.closing.wait()
         except FetchFailed as error:
@@ -176,6 +188,17 @@ class OpenBrowsers:
             self._failed(held, FetchFailed(ExitReason.BROWSER_CRASHED, f"a fault in the worker: {error!r}"[:200]))
         if context is not None:
             await self._settle(context)
+
+    @asynccontextmanager
+    async def _watched(self, context: BrowserContext) -> AsyncIterator[None]:
+        if self._live is None:
+            yield
+            return
+        self._live.add(self._caller.run_id, context)
+        try:
+            yield
+        finally:
+            await self._live.remove(self._caller.run_id, context)
 
     def _failed(self, held: _Held, error: FetchFailed) -> None:
         if held.opened.done():
