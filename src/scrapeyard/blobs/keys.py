@@ -9,7 +9,7 @@ DATA: Final = "data.json"
 METADATA: Final = "metadata.json"
 SCREENSHOT: Final = "screenshot.png"
 ITEM_OBJECTS: Final = (HTML, DATA, METADATA, SCREENSHOT)
-"""Objects an item may have besides the artifacts of its script."""
+"""Objects an item may have besides the artifacts of its script. The last is one that the script or a built-in took."""
 
 
 def run_prefix(run_id: str) -> str:

@@ -1,9 +1,12 @@
-"""How a built-in scraper asks for its page: the input's `headers`, `cookies`, `method` and `body`."""
+"""How a built-in scraper asks for its page: the input's `headers`, `cookies`, `method`, `body`,
+`engine` and `browser`."""
 
 from typing import Any
 
+import msgspec
+
 from scrapeyard.engines.http.checks import METHODS
-from scrapeyard.engines.port import FetchRequest
+from scrapeyard.engines.port import BrowserWish, FetchRequest
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard_sdk.fetch import fetch_request
@@ -60,6 +63,42 @@ REQUEST: dict[str, Any] = {
         "else": {"type": "string", "maxLength": MAX_BODY},
         "description": 'What is sent: text as it is, `{"json": …}` or `{"form": {…}}`.',
     },
+    "engine": {
+        "type": "string",
+        "enum": ["auto", "http", "browser", "light", "solver"],
+        "description": "How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; "
+        "`browser` if `browser` says how.",
+    },
+    "browser": {
+        "type": "object",
+        "description": "What a browser does with the page before it is read.",
+        "additionalProperties": False,
+        "properties": {
+            "wait_for": {"type": "string", "maxLength": 4096, "description": "Selector of an element to wait for."},
+            "wait_until": {
+                "type": "string",
+                "enum": ["load", "domcontentloaded", "networkidle", "commit"],
+                "description": "State of loading to wait for. Default: `load`.",
+            },
+            "scroll": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": 1000,
+                "description": "Times that the page is scrolled to its end, at most, while it grows.",
+            },
+            "screenshot": {"type": "boolean", "description": "Keep the artifact `screenshot.png`."},
+            "full_page": {"type": "boolean", "description": "Of the screenshot: the whole page, not the window."},
+            "device": {"type": "string", "maxLength": 200, "description": "Device to look like, as `iPhone 15`."},
+            "locale": {"type": "string", "maxLength": 35, "description": "Language, as `de-DE`."},
+            "timezone": {"type": "string", "maxLength": 64, "description": "Time zone, as `Europe/Berlin`."},
+            "block": {
+                "type": "array",
+                "maxItems": 5,
+                "items": {"type": "string", "enum": ["image", "media", "font", "stylesheet", "tracker"]},
+                "description": "Kinds of requests that are not made.",
+            },
+        },
+    },
 }
 """The parts of an input that say how the page is asked for."""
 
@@ -74,7 +113,15 @@ def request_of(given: dict[str, Any]) -> FetchRequest:
     if isinstance(form := options.get("form"), dict):
         options["form"] = {name: _field(value) for name, value in form.items()}
     head, raw = fetch_request(given["url"], options)
-    return FetchRequest(url=given["url"], method=head["method"], headers=head["headers"], body=raw)
+    wish = msgspec.convert(given["browser"], BrowserWish) if "browser" in given else None
+    return FetchRequest(
+        url=given["url"],
+        method=head["method"],
+        headers=head["headers"],
+        body=raw,
+        engine=given.get("engine") or ("auto" if wish is None else "browser"),
+        browser=wish,
+    )
 
 
 def _headers(given: dict[str, Any]) -> dict[str, str]:

@@ -28,6 +28,15 @@ Cookies = Annotated[
 ]
 Method = Annotated[str | None, typer.Option(help="Of the request; default: GET, or POST with --body.")]
 Body = Annotated[str | None, typer.Option(help='What is sent: text, {"json": …}, {"form": {…}}, or @file.')]
+EngineName = Annotated[
+    str | None, typer.Option("--engine", help="How pages are had: auto, http, browser, light or solver.")
+]
+WaitFor = Annotated[
+    str | None, typer.Option("--wait-for", metavar="SELECTOR", help="Open pages in a browser and wait for an element.")
+]
+Screenshot = Annotated[
+    bool, typer.Option("--screenshot", help="Open pages in a browser and keep a picture as an artifact.")
+]
 OnlyMain = Annotated[
     bool | None, typer.Option("--only-main/--whole-page", help="The main part of the page, or all of it.")
 ]
@@ -53,6 +62,9 @@ class PageOptions:
     only_main: bool | None = None
     include_tag: Sequence[str] | None = None
     exclude_tag: Sequence[str] | None = None
+    engine: str | None = None
+    wait_for: str | None = None
+    screenshot: bool = False
 
     @classmethod
     def among(cls, options: Mapping[str, Any]) -> "PageOptions":
@@ -71,6 +83,12 @@ class PageOptions:
             "only_main": self.only_main,
             "include_tags": list(self.include_tag or ()) or None,
             "exclude_tags": list(self.exclude_tag or ()) or None,
+            "engine": self.engine,
+            "browser": {
+                **({"wait_for": self.wait_for} if self.wait_for else {}),
+                **({"screenshot": True} if self.screenshot else {}),
+            }
+            or None,
         }
         return {name: value for name, value in table.items() if value is not None}
 

@@ -29,6 +29,7 @@ from scrapeyard.cli.common.options import (
 from scrapeyard.cli.common.page_options import (
     Body,
     Cookies,
+    EngineName,
     ExcludeTags,
     FieldPairs,
     Fields,
@@ -38,6 +39,8 @@ from scrapeyard.cli.common.page_options import (
     OnlyMain,
     PageOptions,
     RequestHeaders,
+    Screenshot,
+    WaitFor,
 )
 from scrapeyard.cli.runs.running import folder_of, quiet, say, until_done
 
@@ -68,6 +71,9 @@ def run(
     only_main: OnlyMain = None,
     include_tag: IncludeTags = None,
     exclude_tag: ExcludeTags = None,
+    engine: EngineName = None,
+    wait_for: WaitFor = None,
+    screenshot: Screenshot = False,
     timeout: Annotated[float | None, typer.Option(help="Seconds; shortens the scraper's own limit.", min=0.001)] = None,
     allow_private: AllowPrivate = False,
     scrapers: ScrapersFolder = None,

@@ -14,6 +14,7 @@ from scrapeyard.cli.common.options import DEFAULT_URL, Input, Output, Pairs, Ser
 from scrapeyard.cli.common.page_options import (
     Body,
     Cookies,
+    EngineName,
     ExcludeTags,
     FieldPairs,
     Fields,
@@ -23,6 +24,8 @@ from scrapeyard.cli.common.page_options import (
     OnlyMain,
     PageOptions,
     RequestHeaders,
+    Screenshot,
+    WaitFor,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +61,9 @@ def scrape(
     only_main: OnlyMain = None,
     include_tag: IncludeTags = None,
     exclude_tag: ExcludeTags = None,
+    engine: EngineName = None,
+    wait_for: WaitFor = None,
+    screenshot: Screenshot = False,
     policy: Annotated[
         str | None,
         typer.Option(help='How to fetch, as a JSON object or @file: {"max_age_seconds": 600, "proxy": "home"}.'),

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from scrapeyard.blobs.keys import SCREENSHOT
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin.registry import Builtin
 from scrapeyard.builtin.services import Services
@@ -309,10 +310,17 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             verdict = await plan.series.run(work, self)
         return checked(parts.checker, scraper, verdict)
 
+    async def _fetch_shown(self, request: FetchRequest) -> FetchResponse:
+        """With the picture that the input asked for among the artifacts. Raises FetchFailed or BlobsUnavailable."""
+        response = await self._fetch_page(request)
+        if response.screenshot:
+            await self.artifact(SCREENSHOT, "image/png", response.screenshot)
+        return response
+
     def _services(self) -> Services:
         """For a built-in."""
         return Services(
-            fetch=self._fetch_page,
+            fetch=self._fetch_shown,
             open_browser=lambda options: self._browsing().lent(options),
             artifact=self.artifact,
             progress=self.progress,

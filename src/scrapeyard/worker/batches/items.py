@@ -158,7 +158,8 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
             self._page = answer
 
     async def _put(self, name: str, content_type: str, data: bytes) -> Artifact:
-        return await self._objects.put(name, content_type, data, script=True)
+        """A picture of the page is one of the item's own objects, whoever took it."""
+        return await self._objects.put(name, content_type, data, script=name != keys.SCREENSHOT)
 
     async def _put_stream(self, name: str, content_type: str, pieces: AsyncIterator[bytes]) -> Artifact:
         return await self._objects.put_stream(name, content_type, pieces)

@@ -1,0 +1,117 @@
+"""Pages in a browser, from the call to what is left of them, through the real programs."""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from scrapeyard.engines.browser.found import find_browser
+from scrapeyard.settings import BrowserSettings
+from tests.job_calls import Jobs
+from tests.leaks import PATIENCE, until
+from tests.programs import Embedded, Yard
+from tests.services.scripted_site import ScriptedSite
+
+_MISSING = find_browser(BrowserSettings()).missing
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(bool(_MISSING), reason=f"it needs a browser: {_MISSING}"),
+]
+ITEMS = 300 if os.environ.get("CHAOS_LONG") else 24
+WATCHED = """
+async def run(ctx, url: str):
+    async with ctx.browser() as page:
+        await page.goto(url)
+        await page.evaluate("setInterval(() => document.body.append('more '), 50)")
+        await page.wait_for_function("false", timeout=600)
+"""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[ScriptedSite]:
+    with ScriptedSite() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def yard(nothing_left: None) -> Iterator[Yard]:
+    with Embedded({"SCRAPEYARD_BROWSER__MAX_CONTEXTS": "4"}) as yard:
+        folder = yard.scrapers / "lab" / "watched"
+        folder.mkdir(parents=True)
+        (folder / "scraper.py").write_text(WATCHED)
+        (folder / "scraper.toml").write_text('id = "lab/watched"\nversion = "1.0.0"\n[limits]\nwall_seconds = 600\n')
+        with yard.client() as api:
+            api.post("/api/scrapers/refresh").raise_for_status()
+        yield yard
+        assert not list(yard.errors())
+
+
+@pytest.fixture
+def api(yard: Yard) -> Iterator[httpx.Client]:
+    with yard.client() as api:
+        yield api
+
+
+def scrape(api: httpx.Client, **call: Any) -> dict[str, Any]:
+    answer = api.post("/api/scrape", json=call)
+    assert answer.status_code == 200, answer.text
+    run: dict[str, Any] = answer.json()
+    return run
+
+
+def test_a_page_that_scripts_fill_by_one_call(api: httpx.Client, site: ScriptedSite) -> None:
+    wish = {"wait_for": "li.item", "screenshot": True, "block": ["image"]}
+    given = {"url": site.url + "shell", "formats": ["text"], "browser": wish}
+    run = scrape(api, scraper="builtin/page", input=given)
+    assert "thing 29 for 29 euros" in run["result"]["text"]
+    assert run["usage"]["browser_pages"] == 1
+    (picture,) = run["artifacts"]
+    assert picture["name"] == "screenshot.png"
+    assert api.get(picture["href"]).content.startswith(b"\x89PNG")
+    explained = api.get(run["links"]["explain"]).json()
+    assert "browser" in json.dumps(explained)
+
+
+def test_explain_tells_why_a_browser_was_used(api: httpx.Client, site: ScriptedSite) -> None:
+    run = scrape(api, url=site.url + "shell")
+    assert "thing 29" in json.dumps(run["result"])
+    explained = json.dumps(api.get(run["links"]["explain"]).json())
+    assert "the page is empty until its scripts run" in explained
+
+
+def test_a_shop_that_scripts_fill_by_a_job_with_pictures(yard: Yard, api: httpx.Client, site: ScriptedSite) -> None:
+    jobs = Jobs(api)
+    wish = {"wait_for": "li.item", "screenshot": True}
+    items = [{"item_id": f"p{n}", "url": f"{site.url}shell?page={n}"} for n in range(ITEMS)]
+    job_id = jobs.create(items, "builtin/page", input={"formats": ["text"], "browser": wish})
+    job = jobs.ended(job_id)
+    assert (job["counts"]["success"], job["counts"]["total"]) == (ITEMS, ITEMS)
+    for item in jobs.items(job_id):
+        assert "thing 29 for 29 euros" in item["result"]["text"]
+    kept = [file for file in yard.folder.rglob("screenshot.png*") if job_id in str(file)]
+    assert {file.parent.name for file in kept} == {item["item_id"] for item in items}
+    assert all(file.parent.parent.name == "items" for file in kept)
+
+
+def test_a_running_page_is_watched_live(yard: Yard, api: httpx.Client, site: ScriptedSite) -> None:
+    answer = api.post("/api/scrape", json={"scraper": "lab/watched", "input": {"url": site.url}, "wait": False})
+    assert answer.status_code == 202, answer.text
+    run_id = answer.json()["id"]
+    url = yard.urls[0].replace("http://", "ws://") + f"/api/scrape/{run_id}/live"
+    with connect(url, open_timeout=PATIENCE, close_timeout=5) as socket:
+        for _ in range(3):
+            picture = socket.recv(timeout=PATIENCE)
+            assert isinstance(picture, bytes)
+            assert picture.startswith(b"\xff\xd8")
+        assert api.delete(f"/api/scrape/{run_id}").status_code < 300
+        for _ in socket:
+            pass  # until it is closed
+        assert socket.close_code == 1000
+    until(lambda: api.get(f"/api/scrape/{run_id}").json()["status"] == "cancelled", "it has ended")
+    with pytest.raises(InvalidStatus), connect(url):
+        pass
