@@ -218,7 +218,7 @@ export type CrawlCall = {
   /** What is read of each page beside its head and its links. */
   formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data">;
   /** Whether robots.txt is obeyed. */
-  robots?: "obey" | "ignore";
+  robots?: "ignore" | "obey";
   /** Pages begun a second; null: as fast as the politeness of sites allows. */
   rate?: number | null;
   /** Pages at once; null: as workers take them. */

@@ -65,7 +65,7 @@ def set_rules(
     breaker_failures: Annotated[int | None, typer.Option(help="Failures in a row; then it is left alone.")] = None,
     breaker_ratio: Annotated[float | None, typer.Option(help="Share of failures that does, too.")] = None,
     breaker_seconds: Annotated[float | None, typer.Option(help="For how long.")] = None,
-    robots: Annotated[Literal["obey", "ignore"] | None, typer.Option(help="What its robots.txt means.")] = None,
+    robots: Annotated[Literal["ignore", "obey"] | None, typer.Option(help="What its robots.txt means.")] = None,
     note: Annotated[str | None, typer.Option(help="For people.")] = None,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,

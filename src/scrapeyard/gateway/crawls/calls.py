@@ -44,7 +44,7 @@ class CrawlCall(Choice):
     formats: list[Literal[PARTS]] = Field(  # type: ignore[valid-type]  # it is a tuple of texts
         list(_FORMATS), max_length=len(PARTS), description="What is read of each page beside its head and its links."
     )
-    robots: Literal["obey", "ignore"] = Field("obey", description="Whether robots.txt is obeyed.")
+    robots: Literal["ignore", "obey"] = Field("obey", description="Whether robots.txt is obeyed.")
     rate: float | None = Field(
         None, gt=0, le=100_000, description="Pages begun a second; null: as fast as the politeness of sites allows."
     )
