@@ -164,10 +164,10 @@ from scrapeyard.telemetry.events import configure, get_log
 read = []
 sys.addaudithook(lambda name, args: read.append(str(args[0])) if name == "open" else None)
 configure(LogSettings(lang="ko"))
-before = [path for path in read if "words." in path]
+before = [path for path in read if "/words." in path]
 get_log("queue").info("queue.back", away_seconds=3)
 get_log("queue").info("queue.back", away_seconds=4)
-print(before, [pathlib.Path(path).name for path in read if "words." in path])
+print(before, [pathlib.Path(path).name for path in read if "/words." in path])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
     assert done.stdout.strip() == "[] ['words.ko.toml']"
