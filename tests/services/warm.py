@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,8 @@ from typing import IO, Any, NamedTuple, NoReturn, Self
 
 _START_SECONDS = 120.0
 _MESSAGE = 1 << 20
+_LOOK_SECONDS = 1.0
+"""Between two looks whether another thread has read the status."""
 
 
 class Done(NamedTuple):
@@ -52,12 +55,13 @@ def close() -> None:
 
 
 class Started:
-    """A command that runs, with the methods of `subprocess.Popen` that tests use."""
+    """A command that runs, with the methods of `subprocess.Popen` that tests use, from several threads at once."""
 
     def __init__(self, pid: int, plug: socket.socket) -> None:
         self.pid = pid
         self.returncode: int | None = None
         self._plug = plug
+        self._reading = threading.Lock()
 
     def poll(self) -> int | None:
         """Its status; None while it runs."""
@@ -68,12 +72,27 @@ class Started:
 
     def wait(self, timeout: float | None = None) -> int:
         """Its status. Raises TimeoutExpired."""
-        if self.returncode is None:
-            if timeout is not None and not select.select([self._plug], [], [], timeout)[0]:
+        ends = float("inf") if timeout is None else time.monotonic() + timeout
+        while self.returncode is None:
+            left = max(0.0, min(_LOOK_SECONDS, ends - time.monotonic()))
+            if self._is_told(left):
+                self._read()
+            elif timeout is not None and time.monotonic() >= ends:
                 raise subprocess.TimeoutExpired("scrapeyard", timeout)
-            with self._plug, self._plug.makefile() as told:
-                self.returncode = int(told.readline())
         return self.returncode
+
+    def _is_told(self, seconds: float) -> bool:
+        try:
+            return bool(select.select([self._plug], [], [], seconds)[0])
+        except (OSError, ValueError):  # another thread has read it and closed the plug
+            return self.returncode is not None
+
+    def _read(self) -> None:
+        with self._reading:
+            if self.returncode is None:
+                with self._plug, self._plug.makefile() as told:
+                    # Nothing is told where the process that forks is gone.
+                    self.returncode = int(told.readline() or -signal.SIGKILL)
 
     def send_signal(self, number: int) -> None:
         """Unless it has ended."""
