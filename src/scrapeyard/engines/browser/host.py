@@ -334,6 +334,6 @@ def _is_below(process: int, ancestor: int, parents: dict[int, int]) -> bool:
 def _is_page(pid: int) -> bool:
     """Whether it is a process of the browser that shows pages."""
     try:
-        return b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False

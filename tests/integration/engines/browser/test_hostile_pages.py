@@ -17,10 +17,8 @@ GROWTH = "<script>const all = []; setInterval(() => all.push(new Array(5e6).fill
 BUFFERS = "<script>const all = []; setInterval(() => all.push(new Uint8Array(5e7).fill(1)), 20)</script>"
 POPUPS = "<p>x</p><script>for (let n = 0; n < 60; n++) window.open('about:blank#' + n)</script>"
 STAYS = "<p>x</p><script>addEventListener('beforeunload', e => { e.preventDefault(); e.returnValue = 'stay' })</script>"
-HUGE = (
-    "<div></div><script>const d = document.querySelector('div'); for (let n = 0; n < 2e5; n++) d.append('x'.repeat(200),\
- document.createElement('p'))</script>"
-)
+HUGE = """<div></div><script>const d = document.querySelector('div');
+    for (let n = 0; n < 2e4; n++) d.append('x'.repeat(200), document.createElement('p'))</script>"""
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +46,6 @@ async def test_a_page_that_never_answers(host: ProcessHost, page_at: PageAt, htm
             assert (await page.fails(operation)).reason is ExitReason.BROWSER_TIMEOUT
         await page.close()
     assert await _works(host, page_at)
-
-
-async def test_a_page_that_never_answers_can_be_left(page: OpenPage, page_at: PageAt) -> None:
-    await page.do(do.Goto(url=page_at("stuck.html", LOOP), wait_until="commit"))
-    assert (await page.do(do.Goto(url=page_at("free.html", "<p>free"))))["status"] == 200
-    assert await page.do(do.Read(selector="p")) == ["free"]
 
 
 @pytest.mark.parametrize("html", [GROWTH, BUFFERS], ids=["heap", "buffers"])

@@ -12,6 +12,7 @@ from msgspec.json import encode
 from scrapeyard.background import Background
 from scrapeyard.engines.browser import operations as do
 from scrapeyard.engines.browser.inside.blocking import Blocking
+from scrapeyard.engines.browser.inside.deadline import within
 from scrapeyard.engines.browser.inside.failures import crashed, explain, step_failed, timed_out, too_large
 from scrapeyard.engines.browser.inside.steps.performing import ACTING, CONTEXT_WIDE, PERFORMERS
 from scrapeyard.engines.browser.inside.steps.responses import ResponseLog
@@ -129,8 +130,7 @@ class HeldContext:
             tab.acted_at, tab.opened_before = self.responses.count, len(self._tabs)
         step = Step(self, tab, operation, raw)
         try:
-            async with asyncio.timeout(step.seconds + _GRACE):
-                result = await PERFORMERS[type(operation)](step, operation)
+            result = await within(step.seconds + _GRACE, PERFORMERS[type(operation)](step, operation))
         except (TimeoutError, self.driver.timeout_error):
             raise timed_out(what, step.seconds) from None
         except self.driver.error as error:

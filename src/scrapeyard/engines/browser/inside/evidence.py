@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from scrapeyard.engines.browser.inside.deadline import within
 from scrapeyard.engines.browser.inside.failures import crashed
 from scrapeyard.engines.browser.port import ContextEnd, Evidence, KeptFile
 from scrapeyard.engines.browser.wire import MAX_FILES_BYTES
@@ -67,8 +68,7 @@ async def close(context: "HeldContext", folder: Path) -> ContextEnd:
 async def _within(seconds: float, work: "Awaitable[Any]", context: "HeldContext") -> Any:
     """Its result; None if it takes longer or fails."""
     with suppress(TimeoutError, context.driver.error):
-        async with asyncio.timeout(seconds):
-            return await work
+        return await within(seconds, work)
     return None
 
 

@@ -30,7 +30,7 @@ class Forwarder:
             return
         self._open += 1
         try:
-            with suppress(OSError):
+            with suppress(OSError, asyncio.CancelledError):  # cancelled only when the process ends
                 far_reader, far_writer = await asyncio.open_unix_connection(self._path, limit=_PIECE)
                 try:
                     await asyncio.gather(_carry(reader, far_writer), _carry(far_reader, writer))

@@ -5,13 +5,14 @@ import functools
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from scrapeyard.engines.browser import wire
 from scrapeyard.engines.browser.inside import evidence
 from scrapeyard.engines.browser.inside.context import HeldContext
+from scrapeyard.engines.browser.inside.deadline import within
 from scrapeyard.engines.browser.inside.failures import crashed, explain, step_failed
 from scrapeyard.engines.browser.inside.launch import LaunchedBrowser
 from scrapeyard.engines.browser.inside.live import show
@@ -109,18 +110,20 @@ class ContextServer:
         arguments = context_arguments(context, launched, self._port)
         arguments |= evidence.evidence_arguments(context.options.evidence, folder, launched.facts.no_video)
         try:
-            async with asyncio.timeout(_OPEN_SECONDS):
-                native = await launched.browser.new_context(**arguments)
-                held = HeldContext(context, native, launched.driver, lambda message: self._log(number, message))
-                self._contexts[number] = held
-                await evidence.start_trace(held)
-                await held.start()
+            await within(_OPEN_SECONDS, self._make(number, context, arguments))
         except TimeoutError:
             raise crashed(f"no new context within {_OPEN_SECONDS} s") from None
         except launched.driver.error as error:
             raise explain(error, "open a context") from None
         if context.options.evidence.video and launched.facts.no_video:
             self._log(number, LogMessage(kind="warning", text=f"no video is recorded: {launched.facts.no_video}"))
+
+    async def _make(self, number: int, context: HostContext, arguments: dict[str, Any]) -> None:
+        native = await self._launched.browser.new_context(**arguments)
+        held = HeldContext(context, native, self._launched.driver, lambda message: self._log(number, message))
+        self._contexts[number] = held
+        await evidence.start_trace(held)
+        await held.start()
 
     async def _close(self, number: int) -> ContextEnd:
         folder = self._folder / "contexts" / str(number)

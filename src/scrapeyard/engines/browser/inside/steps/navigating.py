@@ -1,10 +1,10 @@
 """Operations that open pages, tabs and frames, and that change what a context looks like."""
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scrapeyard.engines.browser import operations as do
+from scrapeyard.engines.browser.inside.deadline import within
 from scrapeyard.engines.browser.inside.failures import step_failed
 from scrapeyard.engines.browser.inside.steps.step import Step, children_of
 from scrapeyard.errors import FetchFailed
@@ -67,8 +67,7 @@ async def tabs(step: Step, _: do.Tabs) -> Any:
 async def _title(frame: "Frame") -> str:
     """A page that is stuck has none."""
     try:
-        async with asyncio.timeout(2):
-            return await frame.title()
+        return await within(2, frame.title())
     except TimeoutError:
         return ""
 

@@ -5,6 +5,8 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from scrapeyard.engines.browser.inside.deadline import within
+
 if TYPE_CHECKING:
     from patchright.async_api import Response
 
@@ -23,8 +25,7 @@ class KeptResponse:
     async def read(self, driver_error: type[Exception], seconds: float) -> bytes | None:
         """Its body, when all of it has come; None where it is not to be had any more."""
         try:
-            async with asyncio.timeout(seconds):
-                return await self._response.body()
+            return await within(seconds, self._response.body())
         except (driver_error, TimeoutError):
             return None
 
