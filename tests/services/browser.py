@@ -1,6 +1,7 @@
 """A real browser for tests: where it is, a host process of it, and a plain proxy in place of the worker's."""
 
 import asyncio
+from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
@@ -31,8 +32,8 @@ class UnixProxy:
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)
-        self.asked: list[tuple[str, str]] = []
-        """Method and target."""
+        self.asked: list[tuple[str, str, str]] = []
+        """User, method and target."""
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -64,12 +65,13 @@ class UnixProxy:
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-            if any(line.lower().startswith("proxy-authorization:") for line in head):
+            if given := [line for line in head if line.lower().startswith("proxy-authorization:")]:
+                user = b64decode(given[0].split()[-1]).decode().partition(":")[0]
                 break
             refusal = b"HTTP/1.1 407 X\r\nProxy-Authenticate: Basic realm=x\r\nContent-Length: 0\r\n\r\n"
             writer.write(refusal)
         method, target, _ = head[0].split(" ")
-        self.asked.append((method, target))
+        self.asked.append((user, method, target))
         host, _, path = target.removeprefix("http://").partition("/")
         name, _, port = host.partition(":")
         try:

@@ -71,6 +71,7 @@ class HeldContext:
     ) -> None:
         self.options = context.options
         self.max_bytes = context.max_bytes
+        self.first_state = context.state
         self.native = native
         self.driver = driver
         self.responses = ResponseLog()
@@ -228,6 +229,10 @@ class HeldContext:
         with suppress(self.driver.error):  # a service worker's has no frame
             is_page = response.request.is_navigation_request() and response.frame.parent_frame is None
             self.pages += is_page and not 300 <= response.status < 400
+
+    def warn(self, text: str) -> None:
+        """Tell whoever reads the run's log."""
+        self._say(LogMessage(kind="warning", text=text))
 
     def _note_console(self, message: "ConsoleMessage") -> None:
         place = message.location.get("url", "") if message.location else ""

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from scrapeyard.engines.browser.inside.context import HeldContext
 
-_STATE_SECONDS: Final = 4
-_PICTURE_SECONDS: Final = 3
-_TRACE_SECONDS: Final = 5
-_CLOSE_SECONDS: Final = 6
+_STATE_SECONDS: Final = 6
+_COOKIES_SECONDS: Final = 2
+_PICTURE_SECONDS: Final = 2
+_TRACE_SECONDS: Final = 4
+_CLOSE_SECONDS: Final = 5
+"""Together less than the engine waits for the end of a context."""
 _TYPES: Final = {
     "trace.zip": "application/zip",
     "network.har": "application/json",
@@ -50,14 +52,14 @@ async def close(context: "HeldContext", folder: Path) -> ContextEnd:
         context.live_view.cancel()
     if context.has_failed and evidence.screenshot_on_failure:
         await _within(_PICTURE_SECONDS, _picture(context, folder), context)
-    state = await _within(_STATE_SECONDS, _state(context), context)
+    state = await _state(context)
     if evidence.trace:
         await _within(_TRACE_SECONDS, context.native.tracing.stop(path=folder / "trace.zip"), context)
     await context.background.stop()
     if await _within(_CLOSE_SECONDS, _close(context), context) is None:
         raise crashed("the context does not close; its browser is started anew")
     return ContextEnd(
-        state=state or {},
+        state=state,
         pages=context.pages,
         blocked=context.blocking.count,
         blocked_bytes=context.blocking.bytes,
@@ -78,10 +80,17 @@ async def _picture(context: "HeldContext", folder: Path) -> None:
 
 
 async def _state(context: "HeldContext") -> dict[str, Any]:
-    """Local storage takes a page for each origin, so it is read only where it is kept under a name."""
+    """Local storage takes a page for each origin, so it is read only where it is kept under a name. What cannot be read
+    stays as it was at the beginning."""
     if context.options.session:
-        return dict(await context.native.storage_state())
-    return {"cookies": await context.native.cookies(), "origins": []}
+        if (state := await _within(_STATE_SECONDS, context.native.storage_state(), context)) is not None:
+            return dict(state)
+        context.warn("the page's local storage cannot be read; it is kept as it was before")
+    cookies = await _within(_COOKIES_SECONDS, context.native.cookies(), context)
+    if cookies is None:
+        context.warn("the page's cookies cannot be read; they are kept as they were before")
+        cookies = context.first_state.get("cookies", [])
+    return {"cookies": cookies, "origins": context.first_state.get("origins", [])}
 
 
 async def _close(context: "HeldContext") -> bool:

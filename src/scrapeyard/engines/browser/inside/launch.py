@@ -25,7 +25,8 @@ _ARGUMENTS: Final = (
     "--disable-crash-reporter",
     "--no-pings",
     "--mute-audio",
-    "--window-size=1280,800",
+    "--window-size=1366,768",  # a usual window on a usual screen; contexts that name a size have their own
+    "--screen-info={1920x1080}",
     "--disable-blink-features=AutomationControlled",
     "--js-flags=--max-old-space-size=1024",
 )

@@ -25,7 +25,10 @@ def context_arguments(context: HostContext, launched: "LaunchedBrowser", port: i
         "extra_http_headers": dict(options.headers) or None,
         "storage_state": context.state or None,
     }
-    if options.width is not None or options.height is not None:
+    if options.width is None and options.height is None:
+        if "viewport" not in arguments and launched.facts.browser == "chromium":
+            arguments["no_viewport"] = True
+    else:
         usual = arguments.get("viewport", _VIEWPORT)
         arguments["viewport"] = {
             "width": options.width or usual["width"],

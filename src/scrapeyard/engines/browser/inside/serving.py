@@ -116,7 +116,7 @@ class ContextServer:
         except launched.driver.error as error:
             raise explain(error, "open a context") from None
         if context.options.evidence.video and launched.facts.no_video:
-            self._log(number, LogMessage(kind="warning", text=f"no video is recorded: {launched.facts.no_video}"))
+            self._contexts[number].warn(f"no video is recorded: {launched.facts.no_video}")
 
     async def _make(self, number: int, context: HostContext, arguments: dict[str, Any]) -> None:
         native = await self._launched.browser.new_context(**arguments)

@@ -1,0 +1,136 @@
+"""The process of the browser: it is shut in, and nothing of it outlives its worker."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scrapeyard.engines.browser import operations as do
+from scrapeyard.engines.browser.host import start_host
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+from scrapeyard.settings import BrowserSettings
+from tests.leaks import Process, descendants, killed_after, living, until
+from tests.services.browser import found_browser, hosted, opened
+from tests.services.static_site import StaticSite
+
+pytestmark = pytest.mark.browser
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from scrapeyard.engines.browser.host import start_host
+from scrapeyard.settings import BrowserSettings
+
+async def main():
+    host = await start_host(BrowserSettings(namespace=sys.argv[2]), "/nowhere", Path(sys.argv[1]))
+    print(host.pid, flush=True)
+    await asyncio.sleep(3600)
+
+asyncio.run(main())
+"""
+
+
+def _named(pid: int, words: str) -> Process:
+    return next(each for each in descendants(pid) if words in each.words and "--type=" not in each.words)
+
+
+async def _gone(some: list[Process]) -> None:
+    await asyncio.to_thread(until, lambda: not living(some), f"all ends: {[each.words for each in living(some)]}")
+
+
+async def test_the_browser_has_no_network_but_the_proxy(tmp_path: Path, static_site: StaticSite) -> None:
+    (static_site.folder / "a.html").write_text("<!doctype html><p>x")
+    async with hosted(tmp_path, driver="patchright") as (host, proxy):
+        if host.facts.no_namespace:
+            pytest.skip(f"no namespaces here: {host.facts.no_namespace}")
+        browser = _named(host.pid, "chrom")
+        assert os.readlink(f"/proc/{browser.pid}/ns/net") != os.readlink("/proc/self/ns/net")
+        devices = Path(f"/proc/{browser.pid}/net/dev").read_text().splitlines()[2:]
+        assert [line.split(":")[0].strip() for line in devices] == ["lo"]
+        async with opened(host) as page, opened(host) as other:
+            for each in (page, other):
+                await each.do(do.Goto(url=static_site.url + "a.html"))
+        assert {f"u{page.number}", f"u{other.number}"} <= {user for user, _, _ in proxy.asked}
+        assert host.facts.no_sandbox == ""
+
+
+@pytest.mark.parametrize("namespace", ["auto", "off"])
+@pytest.mark.parametrize("victim", ["host", "node", "browser"])
+async def test_whoever_is_killed_takes_all_along(tmp_path: Path, namespace: str, victim: str) -> None:
+    async with hosted(tmp_path, namespace=namespace) as (host, _):
+        everybody = descendants(host.pid)
+        async with opened(host) as page:
+            waiting = asyncio.create_task(page.fails(do.Evaluate(expression="new Promise(() => 0)")))
+            pid = {"host": lambda: host.pid, "node": lambda: _named(host.pid, "cli.js").pid,
+                   "browser": lambda: _named(host.pid, "/chrom").pid}[victim]()  # fmt: skip
+            os.kill(pid, signal.SIGKILL)
+            assert (await waiting).reason is ExitReason.BROWSER_CRASHED
+            assert not host.is_alive
+            with pytest.raises(FetchFailed):
+                await host.perform(page.number, do.Content())
+        await host.end()
+        await _gone(everybody)
+        assert list((tmp_path / "hosts").iterdir()) == []
+
+
+@pytest.mark.parametrize("namespace", ["auto", "off"])
+async def test_a_killed_worker_leaves_no_process(tmp_path: Path, namespace: str) -> None:
+    found_browser()
+    command = [sys.executable, "-c", WORKER, str(tmp_path / "hosts"), namespace]
+    with killed_after(subprocess.Popen(command, stdout=subprocess.PIPE)) as worker:
+        assert worker.stdout is not None
+        await asyncio.to_thread(worker.stdout.readline)
+        everybody = descendants(worker.pid)
+        assert any("--type=renderer" in each.words for each in everybody)
+        worker.kill()
+        await _gone(everybody)
+    assert len(list((tmp_path / "hosts").iterdir())) == 1
+    async with hosted(tmp_path) as (host, _):
+        assert len(list((tmp_path / "hosts").iterdir())) == 1, "what the dead one left is removed"
+        assert host.is_alive
+
+
+async def test_contexts_leave_nothing(tmp_path: Path, static_site: StaticSite) -> None:
+    (static_site.folder / "a.html").write_text("<!doctype html><p>x")
+    async with hosted(tmp_path) as (host, _):
+
+        async def use(times: int) -> tuple[int, int, int]:
+            for _ in range(times):
+                async with opened(host) as page:
+                    await page.do(do.Goto(url=static_site.url + "a.html"))
+            return await asyncio.to_thread(_left, host.pid, tmp_path)
+
+        before, after = await use(10), await use(40)
+        assert after[0] <= before[0] + 2, "processes"
+        assert after[1] <= before[1] + 20, "descriptors"
+        assert after[2] <= before[2] + 5, "folders"
+
+
+def _left(pid: int, folder: Path) -> tuple[int, int, int]:
+    processes = living(descendants(pid))
+    files = 0
+    for each in processes:
+        try:
+            files += len(os.listdir(f"/proc/{each.pid}/fd"))
+        except OSError:
+            continue
+    return len(processes), files, sum(1 for _ in folder.rglob("*") if _.is_dir())
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"executable": "/no/browser"}, "no program"),
+        ({"enabled": False}, "off"),
+        ({"executable": "/bin/true"}, "start"),
+    ],
+)
+async def test_no_browser_says_why(tmp_path: Path, settings: dict[str, object], words: str) -> None:
+    with pytest.raises(FetchFailed, match=words) as caught:
+        await start_host(BrowserSettings(**settings), "/nowhere", tmp_path)  # type: ignore[arg-type]
+    assert caught.value.reason is ExitReason.BROWSER_UNAVAILABLE
+    assert list(tmp_path.iterdir()) == []
