@@ -147,6 +147,24 @@ def test_what_is_counted_is_what_was_received_in_whatever_order(answers: list[An
     asyncio.run(main())
 
 
+async def test_connections_that_go_on_are_stopped_by_bytes_and_not_by_requests() -> None:
+    budgets = Budgets(BudgetSettings(), OwnLedgers())
+    caller = caller_of(requests=1, megabytes=3, residential_megabytes=1)
+    await budgets.begin(caller)
+    await budgets.flow(caller, size=2 * MB)
+    with pytest.raises(FetchFailed) as stopped:
+        await budgets.flow(caller, "residential", size=MB)
+    assert stopped.value.details["budget"] == "megabytes"
+    of_job = Caller(job_id="job_1", job_budget=BudgetLimits(requests=1, megabytes=3))
+    await budgets.begin(of_job)
+    await budgets.flow(of_job, size=2 * MB)
+    other = Caller(job_id="job_1", job_budget=of_job.job_budget)
+    with pytest.raises(FetchFailed) as shared:
+        await budgets.flow(other, size=MB)
+    assert shared.value.details["whose"] == "job"
+    assert (caller.ledger.spent.bytes, other.ledger.spent.bytes) == (3 * MB, MB)
+
+
 async def test_the_request_beyond_the_limit_does_not_begin() -> None:
     stand, caller = Stand(), caller_of(requests=3)
     for _ in range(3):

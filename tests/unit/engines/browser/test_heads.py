@@ -82,6 +82,23 @@ def test_answers_are_read_as_browsers_do() -> None:
             read_answer(bad)
 
 
+@pytest.mark.parametrize(
+    ("fields", "is_chunked", "size"),
+    [
+        (b"", False, None),
+        (b"Content-Length: 5", False, 5),
+        (b"Content-Length: five", False, None),
+        (b"Content-Length: 5\nTransfer-Encoding: Chunked", True, None),
+        (b"Transfer-Encoding: chunked, identity", True, None),
+        (b"Transfer-Encoding: gzip\nTransfer-Encoding: chunked", True, None),
+        (b"Transfer-Encoding: gzip", False, None),
+    ],
+)
+def test_where_an_answer_ends(fields: bytes, is_chunked: bool, size: int | None) -> None:
+    head = read_answer(b"HTTP/1.1 200 OK\n" + fields + b"\n\n")
+    assert (head.is_chunked, head.body_size) == (is_chunked, size)
+
+
 def test_connection_cannot_name_the_length_away() -> None:
     head = read_request(GOOD + b"\r\nConnection: content-length, x\r\nX: 1\r\n\r\n")
     sent = head.forwarded("shop.example", "/a?b")

@@ -86,7 +86,8 @@ class AnswerHead(Struct, frozen=True, kw_only=True):
     @property
     def is_chunked(self) -> bool:
         """Whether the body tells its end itself."""
-        return self.get(b"transfer-encoding").lower().endswith(b"chunked")
+        said = b",".join(value for name, value in self.fields if name.lower() == b"transfer-encoding")
+        return b"chunked" in (coding.strip().lower() for coding in said.split(b","))
 
     @property
     def body_size(self) -> int | None:

@@ -1,4 +1,4 @@
-"""The forward proxy of a worker: the only door of its browsers. docs/design/browser.md tells why there is one."""
+"""The forward proxy of a worker: the only door of its browsers. docs/design/browser-proxy.md tells why."""
 
 import asyncio
 import contextlib
