@@ -148,14 +148,14 @@ class _Script:
         match step:
             case recorded.Navigate():
                 return _called("goto", step.url)
-            case recorded.Click() | recorded.DoubleClick():
+            case recorded.RecordedClick() | recorded.DoubleClick():
                 count = 2 if isinstance(step, recorded.DoubleClick) else None
                 return _called("click", _selector(step.selectors), button=_BUTTONS.get(step.button), count=count)
-            case recorded.Hover():
+            case recorded.RecordedHover():
                 return _called("hover", _selector(step.selectors))
-            case recorded.Change():
+            case recorded.RecordedChange():
                 return f"change({_literal(_selector(step.selectors))}, {self._value(step)})"
-            case recorded.Scroll():
+            case recorded.RecordedScroll():
                 selector = [_selector(step.selectors)] if step.selectors else []
                 return _called("scroll", *selector, x=step.x, y=step.y, absolute=True)
             case recorded.KeyDown() | recorded.KeyUp():
@@ -173,7 +173,7 @@ class _Script:
                 return _wait_for(step)
         raise AssertionError(step)
 
-    def _value(self, step: recorded.Change) -> str:
+    def _value(self, step: recorded.RecordedChange) -> str:
         """What is typed into a password becomes an input of the scraper."""
         if "password" not in " ".join(recorded.chains(step.selectors)).lower():
             return _literal(step.value)

@@ -69,6 +69,12 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
             ),
             run=with_fetch(scrapers.echo),
         ),
+    )
+    return {builtin.scraper.ref.id: builtin for builtin in (*made, *_in_a_browser())}
+
+
+def _in_a_browser() -> tuple[Builtin, ...]:
+    return (
         Builtin(
             scraper=_described(
                 ACTIONS,
@@ -93,7 +99,6 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
             run=run_replay,
         ),
     )
-    return {builtin.scraper.ref.id: builtin for builtin in made}
 
 
 def make_map(run: Run) -> Builtin:

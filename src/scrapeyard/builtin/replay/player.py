@@ -24,6 +24,7 @@ REPLAY_OUTPUT: dict[str, Any] = {
 _SECONDS: Final = 5.0
 """Of a step for which the recording says nothing."""
 _LOOK_EVERY: Final = 0.1
+_LOOK_SECONDS: Final = 10.0
 _KEY_SECONDS: Final = 0.1
 """After a key, so that the page can move the focus."""
 _CLEAR_SECONDS: Final = 3.0
@@ -53,17 +54,17 @@ class _Player:
         self._recording = recording
         self._misread = ""
         """Why an alternative could not be tried."""
-        self._ways: dict[type[recorded.RecordedStep], Callable[[Any, Place], Awaitable[None]]] = {
+        self._ways: dict[type[recorded.RecordedStep], Callable[[Any, StepPlace], Awaitable[None]]] = {
             recorded.SetViewport: self._set_viewport,
             recorded.EmulateNetworkConditions: self._emulate_network,
             recorded.Navigate: self._navigate,
-            recorded.Click: self._click,
+            recorded.RecordedClick: self._click,
             recorded.DoubleClick: self._click,
-            recorded.Hover: self._hover,
+            recorded.RecordedHover: self._hover,
             recorded.KeyDown: self._key,
             recorded.KeyUp: self._key,
-            recorded.Change: self._change,
-            recorded.Scroll: self._scroll,
+            recorded.RecordedChange: self._change,
+            recorded.RecordedScroll: self._scroll,
             recorded.Close: self._close,
             recorded.WaitForElement: self._wait_for_element,
             recorded.WaitForExpression: self._wait_for_expression,
@@ -82,10 +83,10 @@ class _Player:
         if isinstance(step, recorded.CustomStep):
             outcome["note"] = f"skipped: {step.name[:100]} is a step of an extension"
             return
-        place = Place(await self._find(step), step, self._timeout(step))
+        place = StepPlace(await self._find(step), step, self._timeout(step))
         self._run.tab = place.at["tab"]
         moves = bool(step.asserted_events) and not isinstance(step, recorded.Navigate | recorded.Close)
-        before = await self._run.value(browser.Evaluate(expression=_DOCUMENT, **place.at)) if moves else None
+        before = await self._run.value(browser.Evaluate(expression=_DOCUMENT, **place.look)) if moves else None
         await self._ways[type(step)](step, place)
         if moves:
             await self._wait_for_page(before, step, place)
@@ -121,7 +122,7 @@ class _Player:
             found += [(each["tab"], frame["url"], tuple(frame["path"])) for frame in frames]
         return found
 
-    async def _wait_for_page(self, before: Any, step: recorded.RecordedStep, place: "Place") -> None:
+    async def _wait_for_page(self, before: Any, step: recorded.RecordedStep, place: "StepPlace") -> None:
         at = {**place.at, "timeout": self._page_timeout(step)}
         try:
             await self._run.perform(browser.WaitForFunction(expression=_IS_OTHER, arg=before, **at))
@@ -132,12 +133,12 @@ class _Player:
             raise FetchFailed(error.reason, message) from None
         await self._run.perform(browser.WaitForLoad(**at))
 
-    async def _compare(self, step: recorded.RecordedStep, place: "Place", outcome: Outcome) -> None:
+    async def _compare(self, step: recorded.RecordedStep, place: "StepPlace", outcome: Outcome) -> None:
         """Tell, or fail, if the page is another than the recorded one."""
         if not step.asserted_events:
             return
         wanted = step.asserted_events[-1]
-        url, title = await self._run.value(browser.Evaluate(expression="[location.href, document.title]", **place.at))
+        url, title = await self._run.value(browser.Evaluate(expression="[location.href, document.title]", **place.look))
         other = [
             f"the {name} is {found!r}, recorded was {was!r}"
             for name, found, was in (("URL", url, wanted.url), ("title", title, wanted.title))
@@ -148,7 +149,7 @@ class _Player:
         if other:
             outcome["note"] = "; ".join(other)[:1000]
 
-    async def _set_viewport(self, step: recorded.SetViewport, place: "Place") -> None:
+    async def _set_viewport(self, step: recorded.SetViewport, place: "StepPlace") -> None:
         window = browser.Viewport(
             width=round(step.width),
             height=round(step.height),
@@ -159,15 +160,15 @@ class _Player:
         )
         await self._run.perform(window)
 
-    async def _emulate_network(self, step: recorded.EmulateNetworkConditions, place: "Place") -> None:
+    async def _emulate_network(self, step: recorded.EmulateNetworkConditions, place: "StepPlace") -> None:
         speed = max(step.download, -1), max(step.upload, -1)
         wanted = browser.Network(download=speed[0], upload=speed[1], latency=step.latency / 1000, **place.tab)
         await self._run.perform(wanted)
 
-    async def _navigate(self, step: recorded.Navigate, place: "Place") -> None:
+    async def _navigate(self, step: recorded.Navigate, place: "StepPlace") -> None:
         await self._run.perform(browser.Goto(url=step.url, **{**place.at, "timeout": self._page_timeout(step)}))
 
-    async def _click(self, step: recorded.Click | recorded.DoubleClick, place: "Place") -> None:
+    async def _click(self, step: recorded.RecordedClick | recorded.DoubleClick, place: "StepPlace") -> None:
         selector = await self._choose(step, place)
         x, y = await self._offsets(step, selector, place)
         how: dict[str, Any] = {"selector": selector, "button": _BUTTONS[step.button]}
@@ -187,44 +188,44 @@ class _Player:
         )
 
     async def _offsets(
-        self, step: recorded.Click | recorded.DoubleClick, selector: str, place: "Place"
+        self, step: recorded.RecordedClick | recorded.DoubleClick, selector: str, place: "StepPlace"
     ) -> tuple[float | None, float | None]:
         """The recorded place within the element; its middle, if the element is smaller than it was."""
         if step.offset_x is None or step.offset_y is None:
             return None, None
-        boxes = await self._run.value(browser.Read(selector=selector, what="box", limit=1, **place.at))
+        boxes = await self._run.value(browser.Read(selector=selector, what="box", limit=1, **place.look))
         box = boxes[0] if boxes else {"width": 0, "height": 0}
         inside = 0 <= step.offset_x <= box["width"] and 0 <= step.offset_y <= box["height"]
         return (step.offset_x, step.offset_y) if inside else (None, None)
 
-    async def _hover(self, step: recorded.Hover, place: "Place") -> None:
+    async def _hover(self, step: recorded.RecordedHover, place: "StepPlace") -> None:
         selector = await self._choose(step, place)
         await self._run.perform(browser.Hover(selector=selector, **place.at))
 
-    async def _key(self, step: recorded.KeyDown | recorded.KeyUp, place: "Place") -> None:
+    async def _key(self, step: recorded.KeyDown | recorded.KeyUp, place: "StepPlace") -> None:
         move: Any = "down" if isinstance(step, recorded.KeyDown) else "up"
         await self._run.perform(browser.Press(key=step.key, move=move, **place.tab))
         await self._run.perform(browser.Wait(seconds=_KEY_SECONDS, **place.tab))
 
-    async def _change(self, step: recorded.Change, place: "Place") -> None:
+    async def _change(self, step: recorded.RecordedChange, place: "StepPlace") -> None:
         self._run.hide(step.value)
         selector = await self._choose(step, place)
         await self._run.perform(browser.Change(selector=selector, value=step.value, **place.at))
 
-    async def _scroll(self, step: recorded.Scroll, place: "Place") -> None:
+    async def _scroll(self, step: recorded.RecordedScroll, place: "StepPlace") -> None:
         selector = await self._choose(step, place) if step.selectors else ""
         await self._run.perform(browser.Scroll(selector=selector, x=step.x, y=step.y, absolute=True, **place.at))
 
-    async def _close(self, step: recorded.Close, place: "Place") -> None:  # noqa: ARG002  the place says which
+    async def _close(self, step: recorded.Close, place: "StepPlace") -> None:  # noqa: ARG002  the place says which
         if place.at["frame"]:
             return
         await self._run.perform(browser.CloseTab(**place.tab))
         self._run.tab = 0
 
-    async def _wait_for_expression(self, step: recorded.WaitForExpression, place: "Place") -> None:
+    async def _wait_for_expression(self, step: recorded.WaitForExpression, place: "StepPlace") -> None:
         await self._run.perform(browser.WaitForFunction(expression=step.expression, **place.at))
 
-    async def _wait_for_element(self, step: recorded.WaitForElement, place: "Place") -> None:
+    async def _wait_for_element(self, step: recorded.WaitForElement, place: "StepPlace") -> None:
         async for _ in _until(place.left):
             if await self._is_there(step, place) == step.visible:
                 return
@@ -232,10 +233,10 @@ class _Player:
         message = f"{which[:500]}: not {step.operator} {step.count} within {self._timeout(step):g} s"
         raise FetchFailed(ExitReason.BROWSER_TIMEOUT, message)
 
-    async def _is_there(self, step: recorded.WaitForElement, place: "Place") -> bool:
+    async def _is_there(self, step: recorded.WaitForElement, place: "StepPlace") -> bool:
         selector, found = "", 0
         for selector in recorded.chains(step.selectors):
-            found = len(await self._run.value(browser.Read(selector=selector, what="tag", **place.at)))
+            found = len(await self._run.value(browser.Read(selector=selector, what="tag", **place.look)))
             if found:
                 break
         if not {"==": found == step.count, ">=": found >= step.count, "<=": found <= step.count}[step.operator]:
@@ -243,12 +244,12 @@ class _Player:
         wanted = [(f"@{name}", value) for name, value in step.attributes.items()]
         wanted += [(f".{path}", value) for path, value in _leaves(step.properties)]
         for what, value in wanted:
-            values = await self._run.value(browser.Read(selector=selector, what=what, **place.at))
+            values = await self._run.value(browser.Read(selector=selector, what=what, **place.look))
             if any(each != value for each in values):
                 return False
         return True
 
-    async def _choose(self, step: recorded.ElementStep | recorded.Scroll, place: "Place") -> str:
+    async def _choose(self, step: recorded.ElementStep | recorded.RecordedScroll, place: "StepPlace") -> str:
         """The alternative that matches first; one that is visible, if there is one."""
         alternatives = recorded.chains(step.selectors)
         present = ""
@@ -264,11 +265,11 @@ class _Player:
         why = f"; {self._misread}" if self._misread else ""
         raise FetchFailed(ExitReason.BROWSER_TIMEOUT, f"no element for {' or '.join(alternatives)[:800]}{why}")
 
-    async def _seen(self, selector: str, place: "Place") -> list[bool]:
+    async def _seen(self, selector: str, place: "StepPlace") -> list[bool]:
         """Whether each match is visible. A selector that the browser does not understand matches nothing."""
         try:
             found: list[bool] = await self._run.value(
-                browser.Read(selector=selector, what="visible", limit=1, **place.at)
+                browser.Read(selector=selector, what="visible", limit=1, **place.look)
             )
         except FetchFailed as error:
             if error.reason is not ExitReason.BROWSER_STEP:
@@ -278,7 +279,7 @@ class _Player:
         return found
 
 
-class Place:
+class StepPlace:
     """Where a step takes place, and until when."""
 
     def __init__(self, found: tuple[int, tuple[str, ...]], step: recorded.RecordedStep, seconds: float) -> None:
@@ -296,6 +297,11 @@ class Place:
     def at(self) -> dict[str, Any]:
         """For an operation."""
         return {**self.tab, "frame": self._frame, "timeout": self.left}
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """For an operation that waits for nothing: on a busy machine it may take longer than the step has."""
+        return {**self.at, "timeout": _LOOK_SECONDS}
 
 
 async def _until(seconds: float) -> Any:

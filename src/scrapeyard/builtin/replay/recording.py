@@ -35,7 +35,8 @@ Key = Annotated[str, Meta(min_length=1, max_length=100, description="The key, su
 
 
 def _tag(name: str) -> str:
-    """`SetViewport` is `setViewport`."""
+    """`SetViewport` is `setViewport`, and `RecordedClick` is `click`."""
+    name = name.removeprefix("Recorded")
     return name[0].lower() + name[1:]
 
 
@@ -99,7 +100,7 @@ class Navigate(RecordedStep, frozen=True, kw_only=True):
     url: Annotated[str, Meta(min_length=1, max_length=16 * 1024, description="Where to.")]
 
 
-class Click(ElementStep, frozen=True, kw_only=True):
+class RecordedClick(ElementStep, frozen=True, kw_only=True):
     """Click an element."""
 
     offset_x: Offset = None
@@ -118,7 +119,7 @@ class DoubleClick(ElementStep, frozen=True, kw_only=True):
     device_type: DeviceType = "mouse"
 
 
-class Hover(ElementStep, frozen=True, kw_only=True):
+class RecordedHover(ElementStep, frozen=True, kw_only=True):
     """Move the mouse over an element."""
 
 
@@ -134,13 +135,13 @@ class KeyUp(RecordedStep, frozen=True, kw_only=True):
     key: Key
 
 
-class Change(ElementStep, frozen=True, kw_only=True):
+class RecordedChange(ElementStep, frozen=True, kw_only=True):
     """Set the value of a control."""
 
     value: Annotated[str, Meta(max_length=MAX_TEXT, description="The value; it appears in no outcome.")]
 
 
-class Scroll(FramedStep, frozen=True, kw_only=True):
+class RecordedScroll(FramedStep, frozen=True, kw_only=True):
     """Scroll the page, or an element, to a place."""
 
     selectors: Annotated[
@@ -182,8 +183,8 @@ class CustomStep(FramedStep, frozen=True, kw_only=True):
 
 
 AnyStep = (
-    SetViewport | EmulateNetworkConditions | Navigate | Click | DoubleClick | Hover | KeyDown | KeyUp | Change | Scroll
-    | Close | WaitForElement | WaitForExpression | CustomStep
+    SetViewport | EmulateNetworkConditions | Navigate | RecordedClick | DoubleClick | RecordedHover | KeyDown | KeyUp
+    | RecordedChange | RecordedScroll | Close | WaitForElement | WaitForExpression | CustomStep
 )  # fmt: skip
 
 

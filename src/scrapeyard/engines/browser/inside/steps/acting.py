@@ -52,9 +52,10 @@ async def _click_aside(step: Step, operation: do.Click, element: "Locator") -> N
     box = await element.bounding_box(timeout=step.left_ms)
     if box is None:
         raise step_failed(f"click {operation.selector!r}: it is not visible")
-    place = position or {"x": box["width"] / 2, "y": box["height"] / 2}
+    x = box["width"] / 2 if operation.x is None else operation.x
+    y = box["height"] / 2 if operation.y is None else operation.y
     session = await step.context.devtools(step.tab, "click")
-    pressed = {"x": box["x"] + place["x"], "y": box["y"] + place["y"], "button": operation.button}
+    pressed = {"x": box["x"] + x, "y": box["y"] + y, "button": operation.button}
     pressed |= {"clickCount": operation.count, "buttons": 8 if operation.button == "back" else 16}
     await session.send("Input.dispatchMouseEvent", {"type": "mousePressed", **pressed})
     await asyncio.sleep(operation.delay)
