@@ -65,7 +65,7 @@ REQUEST: dict[str, Any] = {
     },
     "engine": {
         "type": "string",
-        "enum": ["auto", "http", "browser", "light", "solver"],
+        "enum": ["auto", "http", "browser", "solver"],
         "description": "How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; "
         "`browser` if `browser` says how.",
     },

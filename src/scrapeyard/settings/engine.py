@@ -133,7 +133,6 @@ class BrowserSettings(Section):
         "chromium", description="Browser to start; others than Chromium need the driver playwright and its download."
     )
     executable: str = Field("", description="Path of the browser; empty: one on PATH, or the driver's download.")
-    light_executable: str = Field("lightpanda", description='Program for engine="light", on PATH or by path.')
     max_contexts: int = Field(
         0, ge=0, le=1000, description="Pages of runs open at once in one worker; 0: by free memory, 80 MB for each."
     )

@@ -52,7 +52,7 @@ _CLASS_COST = {"datacenter": 2.0, "residential": 10.0, "unlocker": 25.0}
 _PROFILE_COST = 0.1
 """Between equals the one that comes first in the settings is cheaper."""
 
-Kind = Literal["first", "profile", "tier", "browser", "light", "solver"]
+Kind = Literal["first", "profile", "tier", "browser", "solver"]
 
 
 class Pools(Protocol):
@@ -80,7 +80,7 @@ class RouteOption(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """As it is remembered and shown."""
-        face = self.kind if self.kind in ("solver", "browser", "light") else self.profile or "plain"
+        face = self.kind if self.kind in ("solver", "browser") else self.profile or "plain"
         return face if self.pool == NO_POOL else f"{face} via {self.pool}"
 
 
@@ -140,8 +140,7 @@ class RoutePlanner:
 
     def browsing(self, request: FetchRequest, caller: Caller) -> RouteOption:
         """The browser, by the request's own exit."""
-        kind: Kind = "light" if request.engine == "light" else "browser"
-        return RouteOption(kind=kind, pool=self.first(request, caller).pool, cost=_BROWSER_COST)
+        return RouteOption(kind="browser", pool=self.first(request, caller).pool, cost=_BROWSER_COST)
 
     def exit(self, rung: RouteOption, caller: Caller, *, site: str = "", session: str = "") -> Proxy | None:
         """The exit of a rung; None: none. Raises FetchFailed."""

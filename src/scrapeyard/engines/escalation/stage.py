@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -72,7 +72,7 @@ class Escalation:
         known = await self._gear.memory.recall(self._site)
         if self._request.engine == "solver":
             return await self._at_once()
-        if self._request.engine in ("browser", "light"):
+        if self._request.engine == "browser":
             return await self._by_browser_alone()
         if (held := self._held(known)) is not None:
             page = await self._with_clearance(held)
@@ -134,7 +134,7 @@ class Escalation:
     async def _plain(self, rung: RouteOption) -> FetchResponse | None:
         """None: blocked, or the way itself failed."""
         try:
-            engine: Any = rung.kind if rung.kind in ("browser", "light") else "http"
+            engine: Literal["http", "browser"] = "browser" if rung.kind == "browser" else "http"
             way = Route(profile=rung.profile, proxy=self._exit(rung), engine=engine)
             response = await self._gear.inner(self._timed(), way)
         except FetchFailed as error:
