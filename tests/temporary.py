@@ -30,12 +30,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail the run when something is left. The workers have ended by now."""
+    """Fail the run when something is left. The workers have ended by now.
+
+    What a worker shares among its tests is closed here, not at its exit: pytest-xdist kills a worker whose exit takes
+    longer than ten seconds, as it may on a busy machine.
+    """
+    warm.close()
+    postgres.close()
     folder = session.config.stash.get(_FOLDER, None)
     if folder is None:
         return
-    warm.close()
-    postgres.close()
     try:
         until(lambda: not _left(folder), "the run leaves nothing behind", 30)
     except AssertionError:
