@@ -81,7 +81,7 @@ class RecordingEngine:
             self._pages[number] = page
 
 
-class NoBrowser:
+class UnrecordedBrowser:
     """A BrowserEngine for runs whose pages are recorded or replayed: what a browser loads is not recorded."""
 
     async def start(self) -> None:

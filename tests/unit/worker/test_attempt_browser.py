@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from scrapeyard.authoring.recording import NoBrowser
+from scrapeyard.authoring.recording import UnrecordedBrowser
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.engines.browser.operations import Click, Evaluate, Goto, NewTab, Operation
 from scrapeyard.engines.browser.port import ContextEnd, ContextOptions, Done, KeptFile, LogMessage
@@ -133,7 +133,7 @@ async def intact(_: Scraper) -> bool:
     return True
 
 
-def executor(script: Script, browser: Browser | NoBrowser | None, folder: Path, contexts: int = 1) -> Executor:
+def executor(script: Script, browser: Browser | UnrecordedBrowser | None, folder: Path, contexts: int = 1) -> Executor:
     unused: Any = None
     sandbox: Any = Sandbox(script)
     engine: Any = Engine()
@@ -160,7 +160,7 @@ def seat() -> tuple[SlotLease, Slots]:
     return SlotLease("run_1", share, ParkedRuns()), share
 
 
-async def run(script: Script, browser: Browser | NoBrowser | None, folder: Path, contexts: int = 1) -> Outcome:
+async def run(script: Script, browser: Browser | UnrecordedBrowser | None, folder: Path, contexts: int = 1) -> Outcome:
     delivery = Delivery(run_id="run_1", scraper="test/script", input=Raw(b"{}"), created_at=0, queued_at=0)
     return await executor(script, browser, folder, contexts).execute(delivery, seat()[0])
 
@@ -208,7 +208,7 @@ async def test_a_worker_without_a_browser_tells_how_to_get_one(tmp_path: Path) -
 
 
 async def test_recorded_cases_have_no_browser(tmp_path: Path) -> None:
-    outcome = await run(lambda services: services.open_browser(OPTIONS), NoBrowser(), tmp_path)
+    outcome = await run(lambda services: services.open_browser(OPTIONS), UnrecordedBrowser(), tmp_path)
     assert outcome.exit_reason is ExitReason.BROWSER_UNAVAILABLE
     assert outcome.error is not None
     assert "recorded cases have no browser" in outcome.error.message

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.authoring.recording import NoBrowser
+from scrapeyard.authoring.recording import UnrecordedBrowser
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.cli.common.server_address import user_folder
 from scrapeyard.cli.runs.heard import Hear, HeardSandbox, heard_builtins
@@ -139,7 +139,7 @@ class LocalYard:
             engine = await self.engine()
             executor = self._executor(scraper, hear, engine, state, engine.browsers)
         else:
-            executor = self._executor(scraper, hear, engine, state, NoBrowser())
+            executor = self._executor(scraper, hear, engine, state, UnrecordedBrowser())
         outcome = await executor.execute(delivery)
         return _run_of(delivery, outcome), outcome
 

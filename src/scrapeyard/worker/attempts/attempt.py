@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
 
-import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -43,7 +42,7 @@ from scrapeyard.worker.attempts.environments import Prepared, Preparer
 from scrapeyard.worker.attempts.live import LiveViews
 from scrapeyard.worker.attempts.retrying import NextAttempt, RetryRules, postponement
 from scrapeyard.worker.attempts.slots import SlotLease
-from scrapeyard.worker.attempts.steps import checked, refused, run_builtin, unsaved, without_secrets
+from scrapeyard.worker.attempts.steps import as_value, checked, refused, run_builtin, unsaved, without_secrets
 from scrapeyard.worker.attempts.waiting import SiteWait, too_long
 
 OutcomeT = TypeVar("OutcomeT")
@@ -235,7 +234,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
 
     async def change_state(self, key: str, value: bytes | None, old: bytes | None, compare: bool) -> bool:
         """Write or remove a value; with `compare`, only if the present one is `old`, whatever its spelling."""
-        only_if = (lambda present: _as_value(present) == _as_value(old)) if compare else None
+        only_if = (lambda present: as_value(present) == as_value(old)) if compare else None
         scraper_id = self.plan.prepared.scraper.ref.id
         return await self.parts.state.change(scraper_id, key, value, time.time(), only_if=only_if)
 
@@ -395,11 +394,6 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
     @abstractmethod
     def _outcome(self, verdict: Verdict, retry: NextAttempt | None) -> OutcomeT:
         """How it ended."""
-
-
-def _as_value(packed: bytes | None) -> bytes:
-    """A value of the state in one spelling, so that `1` is not `true`; null if there is none, as a script reads it."""
-    return b"null" if packed is None else msgspec.json.encode(msgspec.json.decode(packed), order="deterministic")
 
 
 async def _whole(body: bytes) -> AsyncIterator[bytes]:

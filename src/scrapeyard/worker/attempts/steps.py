@@ -151,6 +151,11 @@ def without_secrets(error: RunError | None, hidden: tuple[str, ...]) -> RunError
     )
 
 
+def as_value(packed: bytes | None) -> bytes:
+    """A value of the state in one spelling, so that `1` is not `true`; null if there is none, as a script reads it."""
+    return b"null" if packed is None else msgspec.json.encode(msgspec.json.decode(packed), order="deterministic")
+
+
 def since(start: float) -> float:
     """Milliseconds since `start`."""
     return (time.perf_counter() - start) * 1000
