@@ -267,8 +267,8 @@ async def test_what_a_call_waits_for_is_written_down_until_it_goes_on() -> None:
         assert noted.empty()
         return await answer(caller)
 
-    async def twice(fetch: Any, given: dict[str, Any]) -> None:
-        await one_page(fetch, given)
+    async def twice(services: Any, given: dict[str, Any]) -> None:
+        await one_page(services.fetch, given)
         assert (await noted.get())[0] is None
 
     runs: Any = SimpleNamespace(note_progress=note)
