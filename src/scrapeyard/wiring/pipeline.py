@@ -77,9 +77,12 @@ class Engine:
         parts: Sequence[Part],
         *,
         browsers: BrowserEngine | None = None,
+        solver: bool = False,
     ) -> None:
         """`parts` are stopped in their order, after the cache and before the ways. `browsers` None: there are none."""
         self.browsers = browsers
+        self.names = ("http", *(["browser"] if browsers is not None else []), *(["solver"] if solver else []))
+        """The engines that a worker tells it has."""
         self._sites = sites
         self._cached = cached
         self._budgets = budgets
@@ -145,7 +148,8 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
     robots = Robots(gated, RobotsCopies(ways, settings.sites.robots_agent), shared.policies)
     budgeted = Budgeted(robots, budgets)
     cached = Cached(budgeted, shared.near, shared.pages, settings.cache)
-    return Engine(shared.sites, cached, budgets, ways, (robots, client, dns), browsers=browsers)
+    solver = bool(settings.escalation.solver_url)
+    return Engine(shared.sites, cached, budgets, ways, (robots, client, dns), browsers=browsers, solver=solver)
 
 
 def near_pages(settings: Settings) -> MemoryPages:

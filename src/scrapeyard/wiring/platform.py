@@ -305,7 +305,7 @@ class Platform:
             executor=Executor(attempts, base.queue, base.worker_id),
             batches=Batches(parts, base.worker_id, settings.worker.lease_seconds),
             foresight=EnvironmentPrebuilder(base.catalogue, environments),
-            engines=_engines(settings, base.engine),
+            engines=base.engine.names,
             traces=self._start_traces(),
         )
         await self._up(self.worker.start, self.worker.stop)
@@ -395,9 +395,3 @@ def _only_one(settings: Settings, roles: tuple[Role, ...]) -> "Iterator[None]":
                 f"data_dir: {folder} is in use by another `scrapeyard up`; stop it, or choose another --data-dir"
             ) from None
         yield
-
-
-def _engines(settings: Settings, engine: Engine) -> tuple[str, ...]:
-    """What a worker tells of itself."""
-    solver = ("solver",) if settings.escalation.solver_url else ()
-    return ("http", *(("browser",) if engine.browsers is not None else ()), *solver)

@@ -124,7 +124,7 @@ def test_what_a_browser_is_asked_for_reaches_the_engine() -> None:
         wait_for="h1", wait_until="networkidle", scroll=20, screenshot=True, full_page=True, device="iPhone 15",
         locale="de-DE", timezone="UTC", block=("font",),
     )  # fmt: skip
-    named = asked(engine="light", scroll=3, screenshot="top.png")[0]["browser"]
+    named = asked(engine="browser", scroll=3, screenshot="top.png")[0]["browser"]
     assert named == {"scroll": 3, "screenshot": "top.png"}
     assert "browser" not in asked(engine="browser", scroll=False, screenshot=False)[0]
 
