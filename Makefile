@@ -33,8 +33,14 @@ test-quick: lint  ## checks and the tests that need no server and no browser
 	@$(MAKE) --no-print-directory -j 2 types quick-tests
 
 # The types are checked beside the tests: many of those wait, and from a new clone it takes one core half a minute.
-all-tests: $(VENV)/.test-installed
+all-tests: $(VENV)/.test-installed test-browser
 	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
+
+# Without a browser its tests are skipped. Root gets one by apt, if that takes no longer than five minutes.
+test-browser: $(VENV)/.test-installed
+	@$(BIN)/scrapeyard browser status > /dev/null 2>&1 \
+	  || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && timeout 300 $(BIN)/scrapeyard browser install > /dev/null 2>&1; } \
+	  || echo "No browser is installed, so the tests that need one are skipped; as root, \`scrapeyard browser install\` brings one."
 
 quick-tests: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --quick $(QUICK)
@@ -127,4 +133,4 @@ $(VENV)/.docs-installed: $(VENV)/.installed requirements/docs.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/docs.txt
 	@touch $@
 
-.PHONY: help up install test all-tests test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs pictures wheel sbom lock clean
+.PHONY: help up install test all-tests test-browser test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs pictures wheel sbom lock clean

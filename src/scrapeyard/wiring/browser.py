@@ -20,6 +20,8 @@ from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import SessionStore
 
 _MEGABYTE = 2**20
+_MAX_FOLDER = 70
+"""Bytes of a path, so that a socket two levels below has less than 108."""
 
 
 def make_browsers(
@@ -34,7 +36,9 @@ def make_browsers(
 ) -> Browsers:
     """The engine. Starts nothing."""
     dns = GuardedDns(settings.http, own_port=settings.gateway.port)
-    proxy = BrowserProxy(settings.http, dns=dns, budgets=budgets, pools=pools, sites=sites, meters=meters)
+    proxy = BrowserProxy(
+        settings.http, dns=dns, budgets=budgets, pools=pools, sites=sites, meters=meters, folder=_socket_folder
+    )
 
     async def start() -> BrowserHost:
         await proxy.start()
@@ -58,6 +62,12 @@ def _common() -> Path:
 def _leave() -> None:
     with suppress(OSError):
         _common().rmdir()  # unless another worker uses it
+
+
+def _socket_folder() -> Path | None:
+    """Where the path of a socket is not too long."""
+    folder = _private_folder()
+    return folder if len(os.fsencode(folder)) <= _MAX_FOLDER else Path("/tmp")  # noqa: S108 - a folder of its own in it
 
 
 def _private_folder() -> Path:

@@ -13,7 +13,7 @@ from websockets.sync.client import connect
 from scrapeyard.engines.browser.found import find_browser
 from scrapeyard.settings import BrowserSettings
 from tests.job_calls import Jobs
-from tests.leaks import PATIENCE, until
+from tests.leaks import PATIENCE, descendants, living, until
 from tests.programs import Embedded, Yard
 from tests.services.scripted_site import ScriptedSite
 
@@ -115,3 +115,23 @@ def test_a_running_page_is_watched_live(yard: Yard, api: httpx.Client, site: Scr
     until(lambda: api.get(f"/api/scrape/{run_id}").json()["status"] == "cancelled", "it has ended")
     with pytest.raises(InvalidStatus), connect(url):
         pass
+
+
+def test_a_killed_worker_takes_its_browser_along_and_the_run_is_ended_or_tried_again(
+    yard: Yard, api: httpx.Client, site: ScriptedSite
+) -> None:
+    assert isinstance(yard, Embedded)
+    asked = site.asked.count("/")
+    call = {"scraper": "lab/watched", "input": {"url": site.url}, "wait": False, "policy": {"retries": 0}}
+    run_id = api.post("/api/scrape", json=call).json()["id"]
+    until(lambda: site.asked.count("/") > asked, "the page is open")
+    (program,) = yard.workers
+    family = descendants(program.pid)
+    assert any("chrom" in process.words for process in family)
+    program.kill()
+    until(lambda: not living(family), "all that it started is gone")
+    yard.ready(yard.add())
+    with yard.client() as again:
+        until(lambda: again.get(f"/api/scrape/{run_id}").json()["status"] in ("failed", "succeeded"), "it is told")
+        assert again.get(f"/api/scrape/{run_id}").json()["exit_reason"] == "lost_worker"
+        assert scrape(again, url=site.url + "shell", engine="browser")["result"]["title"] == "Shop"

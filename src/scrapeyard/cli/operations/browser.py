@@ -33,14 +33,14 @@ def status(as_json: AsJson = False) -> None:
 
 
 def install(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command without running it.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands without running them.")] = False,
 ) -> None:
     """Install a browser: Chromium by apt where that is allowed, otherwise by the driver's own download."""
     import os
     import shlex
     import subprocess
 
-    from scrapeyard.engines.browser.found import find_browser, install_command
+    from scrapeyard.engines.browser.found import find_browser, install_commands
     from scrapeyard.errors import BadRequest
     from scrapeyard.extras import missing
     from scrapeyard.settings import load
@@ -51,11 +51,11 @@ def install(
     if not dry_run and not find_browser(settings).missing:
         typer.echo("a browser is installed; `scrapeyard browser status` shows it", err=True)
         return
-    command = install_command(settings, is_root=os.geteuid() == 0)
-    typer.echo(shlex.join(command), err=not dry_run)
+    for command in install_commands(settings, is_root=os.geteuid() == 0):
+        typer.echo(shlex.join(command), err=not dry_run)
+        if not dry_run and subprocess.call(command) != 0:
+            raise BadRequest("the installation failed; install Chromium by your system's packages, and run this again")
     if dry_run:
         return
-    if subprocess.call(command) != 0:
-        raise BadRequest("the installation failed; install Chromium by your system's packages, and run this again")
     if words := find_browser(settings).missing:
         raise BadRequest(f"installed, but not found: {words}")

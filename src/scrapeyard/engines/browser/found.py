@@ -54,8 +54,9 @@ def downloads() -> Path:
     return Path.home() / place
 
 
-def install_command(settings: BrowserSettings, *, is_root: bool) -> list[str]:
-    """The command that brings a browser: by apt where that is allowed, otherwise by the driver's own download."""
+def install_commands(settings: BrowserSettings, *, is_root: bool) -> list[list[str]]:
+    """The commands that bring a browser: by apt where that is allowed, otherwise by the driver's own download."""
     if settings.name == "chromium" and is_root and shutil.which("apt-get"):
-        return ["apt-get", "install", "-y", "--no-install-recommends", "chromium", "fonts-liberation"]
-    return [sys.executable, "-m", settings.driver, "install", settings.name]
+        install = ["apt-get", "install", "-y", "--no-install-recommends", "chromium", "fonts-liberation"]
+        return [["apt-get", "update"], install]
+    return [[sys.executable, "-m", settings.driver, "install", settings.name]]

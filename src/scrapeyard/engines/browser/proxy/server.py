@@ -73,13 +73,16 @@ class BrowserProxy:
         pools: ProxyPools,
         sites: Sites,
         meters: Meters | None = None,
+        folder: Callable[[], Path | None] = lambda: None,
         head_seconds: float = HEAD_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
         most_connections: int = MOST_CONNECTIONS,
         most_each: int = MOST_EACH,
     ) -> None:
-        """`dns` is the proxy's own: it stops it. Without meters, only budgets and pools are told."""
+        """The socket is made below `folder`; None: in the temporary folder. `dns` is the proxy's own: it stops it.
+        Without meters, only budgets and pools are told."""
         self.path = ""
+        self._folder = folder
         self._dns = dns
         self._connector = Connector(settings, dns)
         self._budgets = budgets
@@ -100,7 +103,7 @@ class BrowserProxy:
         """Listen. May be called twice."""
         if not self._background.start(self._keep_books, name="browser proxy"):
             return
-        folder = Path(tempfile.mkdtemp(prefix="scrapeyard-proxy-"))
+        folder = Path(tempfile.mkdtemp(prefix=f"browser-{os.getpid()}-", dir=self._folder()))
         self.path = str(folder / "socket")
         loop = asyncio.get_running_loop()
         try:
