@@ -3,6 +3,7 @@
 `builtin/actions` and `builtin/replay` both perform their steps through it.
 """
 
+import asyncio
 import json
 import re
 import time
@@ -20,7 +21,7 @@ from scrapeyard.model import ExitReason, RunProgress
 
 MAX_PERFORMED: Final = 10_000
 MAX_OUTCOMES: Final = 1000
-"""Outcomes that a result shows; a failing step is always among them."""
+"""Outcomes that a result shows; that of the step which ended the run is always among them."""
 MAX_PICTURES: Final = 200
 MAX_FILE_BYTES: Final = 50 * 1024 * 1024
 """Of all artifacts of a run."""
@@ -102,11 +103,12 @@ class BrowserRun:
             self.outcomes.append(outcome)
         total = max(self._total, self._performed)
         self.services.progress(RunProgress(done=self._performed, total=total, message=f"{path} {do}"))
+        await asyncio.sleep(0)  # steps that only set variables would keep the worker from everything else
         try:
             yield outcome
         except FetchFailed as error:
             outcome |= {"ok": False, "error": self._without_secrets(error.message)[:1000]}
-            if not optional or error.reason in _FATAL:
+            if not optional or error.reason in _FATAL or self._performed > MAX_PERFORMED:
                 raise self._named(error, path, do, outcome) from None
         finally:
             outcome["ms"] = round((time.perf_counter() - began) * 1000, 1)
