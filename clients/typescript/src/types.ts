@@ -907,6 +907,29 @@ export type JobCall = {
   /** Sent as a web form does. */
   form?: Record<string, string | number | boolean>;
 } | string;
+  /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `browser` if `browser` says how. As `input.engine`. */
+  engine?: "auto" | "http" | "browser" | "solver";
+  /** What a browser does with the page before it is read. As `input.browser`. */
+  browser?: {
+  /** Selector of an element to wait for. */
+  wait_for?: string;
+  /** State of loading to wait for. Default: `load`. */
+  wait_until?: "load" | "domcontentloaded" | "networkidle" | "commit";
+  /** Times that the page is scrolled to its end, at most, while it grows. */
+  scroll?: number;
+  /** Keep the artifact `screenshot.png`. */
+  screenshot?: boolean;
+  /** Of the screenshot: the whole page, not the window. */
+  full_page?: boolean;
+  /** Device to look like, as `iPhone 15`. */
+  device?: string;
+  /** Language, as `de-DE`. */
+  locale?: string;
+  /** Time zone, as `Europe/Berlin`. */
+  timezone?: string;
+  /** Kinds of requests that are not made. */
+  block?: Array<"image" | "media" | "font" | "stylesheet" | "tracker">;
+};
   /** What to take from the page, by name: a CSS selector or XPath, such as `h1`, `a@href`, `h1::text`, `//h1`; or an object with `css` or `xpath`, and `as`, `attr`, `regex`, `list`, `default`, `required`; or `{"each": ".review", "fields": {…}}` for a list of records. As `input.fields`. */
   fields?: Record<string, string | {
   css?: string;
@@ -2096,6 +2119,29 @@ export type ScheduledScrape = {
   /** Sent as a web form does. */
   form?: Record<string, string | number | boolean>;
 } | string;
+  /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `browser` if `browser` says how. As `input.engine`. */
+  engine?: "auto" | "http" | "browser" | "solver";
+  /** What a browser does with the page before it is read. As `input.browser`. */
+  browser?: {
+  /** Selector of an element to wait for. */
+  wait_for?: string;
+  /** State of loading to wait for. Default: `load`. */
+  wait_until?: "load" | "domcontentloaded" | "networkidle" | "commit";
+  /** Times that the page is scrolled to its end, at most, while it grows. */
+  scroll?: number;
+  /** Keep the artifact `screenshot.png`. */
+  screenshot?: boolean;
+  /** Of the screenshot: the whole page, not the window. */
+  full_page?: boolean;
+  /** Device to look like, as `iPhone 15`. */
+  device?: string;
+  /** Language, as `de-DE`. */
+  locale?: string;
+  /** Time zone, as `Europe/Berlin`. */
+  timezone?: string;
+  /** Kinds of requests that are not made. */
+  block?: Array<"image" | "media" | "font" | "stylesheet" | "tracker">;
+};
   /** What to take from the page, by name: a CSS selector or XPath, such as `h1`, `a@href`, `h1::text`, `//h1`; or an object with `css` or `xpath`, and `as`, `attr`, `regex`, `list`, `default`, `required`; or `{"each": ".review", "fields": {…}}` for a list of records. As `input.fields`. */
   fields?: Record<string, string | {
   css?: string;
@@ -2199,6 +2245,29 @@ export type ScrapeCall = {
   /** Sent as a web form does. */
   form?: Record<string, string | number | boolean>;
 } | string;
+  /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `browser` if `browser` says how. As `input.engine`. */
+  engine?: "auto" | "http" | "browser" | "solver";
+  /** What a browser does with the page before it is read. As `input.browser`. */
+  browser?: {
+  /** Selector of an element to wait for. */
+  wait_for?: string;
+  /** State of loading to wait for. Default: `load`. */
+  wait_until?: "load" | "domcontentloaded" | "networkidle" | "commit";
+  /** Times that the page is scrolled to its end, at most, while it grows. */
+  scroll?: number;
+  /** Keep the artifact `screenshot.png`. */
+  screenshot?: boolean;
+  /** Of the screenshot: the whole page, not the window. */
+  full_page?: boolean;
+  /** Device to look like, as `iPhone 15`. */
+  device?: string;
+  /** Language, as `de-DE`. */
+  locale?: string;
+  /** Time zone, as `Europe/Berlin`. */
+  timezone?: string;
+  /** Kinds of requests that are not made. */
+  block?: Array<"image" | "media" | "font" | "stylesheet" | "tracker">;
+};
   /** What to take from the page, by name: a CSS selector or XPath, such as `h1`, `a@href`, `h1::text`, `//h1`; or an object with `css` or `xpath`, and `as`, `attr`, `regex`, `list`, `default`, `required`; or `{"each": ".review", "fields": {…}}` for a list of records. As `input.fields`. */
   fields?: Record<string, string | {
   css?: string;
