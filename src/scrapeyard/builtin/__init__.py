@@ -15,10 +15,6 @@ ACTIONS = "builtin/actions"
 REPLAY = "builtin/replay"
 
 
-ACTIONS = "builtin/actions"
-REPLAY = "builtin/replay"
-
-
 def default_for(given: Mapping[str, Any], default: str) -> str:
     """The scraper of a call that names none: `builtin/select` if its input has `fields`, otherwise the default."""
     return SELECT if "fields" in given else default
