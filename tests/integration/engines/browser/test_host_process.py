@@ -85,7 +85,7 @@ async def test_a_killed_worker_leaves_no_process(tmp_path: Path, namespace: str)
         assert worker.stdout is not None
         await asyncio.to_thread(worker.stdout.readline)
         everybody = descendants(worker.pid)
-        assert any("--type=renderer" in each.words for each in everybody)
+        assert any("--type=" in each.words for each in everybody)
         worker.kill()
         await _gone(everybody)
     assert len(list((tmp_path / "hosts").iterdir())) == 1

@@ -122,13 +122,14 @@ def _kill_children() -> None:
     """Orphans of those that are killed come to us, so this goes on until none is left."""
     with suppress(ChildProcessError):
         while True:
-            for child in _children():
+            for child in children():
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
             os.waitpid(-1, 0)
 
 
-def _children() -> list[int]:
+def children() -> list[int]:
+    """Of this process."""
     found = []
     for name in os.listdir("/proc"):  # noqa: PTH208 - names alone
         if name.isdigit():

@@ -2,7 +2,9 @@
 
 import asyncio
 import functools
+import os
 import shutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +15,7 @@ from scrapeyard.engines.browser import wire
 from scrapeyard.engines.browser.inside import evidence
 from scrapeyard.engines.browser.inside.context import HeldContext
 from scrapeyard.engines.browser.inside.deadline import within
+from scrapeyard.engines.browser.inside.enclosure import children
 from scrapeyard.engines.browser.inside.failures import crashed, explain, step_failed
 from scrapeyard.engines.browser.inside.launch import LaunchedBrowser
 from scrapeyard.engines.browser.inside.live import show
@@ -28,6 +31,7 @@ _MAX_CALLS: Final = 4000
 _MAX_UNREAD: Final = 8 * 1024 * 1024
 """Bytes that the worker has not read; events are dropped meanwhile."""
 _OPEN_SECONDS: Final = 30
+_DRIVER_GONE: Final = "Connection closed while reading from the driver"
 _decode_context: Final = msgspec.msgpack.Decoder(HostContext).decode
 
 
@@ -54,12 +58,19 @@ class ContextServer:
     async def run(self) -> None:
         """Until the worker closes its end, or the browser is gone."""
         self._launched.browser.on("disconnected", lambda _: self._over.set())
+        self._watch_driver()
         await self._send(wire.HELLO, wire.encode(self._launched.facts))
         reading = asyncio.ensure_future(self._read())
         over = asyncio.ensure_future(self._over.wait())
         await asyncio.wait((reading, over), return_when=asyncio.FIRST_COMPLETED)
         for task in (reading, over):
             task.cancel()
+
+    def _watch_driver(self) -> None:
+        """The driver does not tell when its process dies."""
+        if sys.platform == "linux":
+            for child in children():
+                asyncio.get_running_loop().add_reader(os.pidfd_open(child), self._over.set)
 
     async def _read(self) -> None:
         with suppress(asyncio.IncompleteReadError):
@@ -86,6 +97,9 @@ class ContextServer:
                 number=call.number, reason=failure.reason, message=failure.message, details=failure.details
             )
         except Exception as error:  # noqa: BLE001 - a call costs itself, not the process
+            if _DRIVER_GONE in str(error):
+                self._over.set()
+                return  # the end of this process is the answer
             answer = wire.HostAnswer(number=call.number, reason=ExitReason.INTERNAL_ERROR, message=repr(error)[:500])
         await self._send(wire.ANSWER, wire.encode(answer))
 
