@@ -1,12 +1,14 @@
 """Every operation, in a real browser, with both drivers."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from msgspec import json
 
 from scrapeyard.engines.browser import operations as do
 from scrapeyard.engines.browser.host import ProcessHost
+from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from tests.services.browser import OpenPage, opened
 from tests.services.static_site import StaticSite
@@ -312,6 +314,23 @@ async def test_viewport_and_network(page: OpenPage, page_at: PageAt) -> None:
 )
 async def test_what_does_not_open_has_a_reason(page: OpenPage, url: str, reason: ExitReason) -> None:
     assert (await page.fails(do.Goto(url=url))).reason is reason
+
+
+async def test_a_script_opens_no_file_of_this_machine(page: OpenPage, page_at: PageAt) -> None:
+    for url in ("about:blank", page_at("files.html", "<p>x")):
+        await page.do(do.Goto(url=url))
+        with suppress(FetchFailed):
+            await page.do(do.Evaluate(expression="{ location.href = 'file:///etc/passwd' }"))
+        with suppress(FetchFailed):
+            await page.do(do.WaitForUrl(pattern="file://**", timeout=0.5))
+        assert b"root:" not in (await page.done(do.Content())).raw
+
+
+async def test_reading_goes_on_while_the_page_moves(page: OpenPage, page_at: PageAt) -> None:
+    last = page_at("moved.html", "<h1>there</h1>")
+    await page.do(do.Goto(url=page_at("moves.html", f"<script>setTimeout(() => location = '{last}', 100)</script>")))
+    await page.do(do.WaitFor(selector="h1", count=1, compare="=="))
+    assert await page.do(do.Read(selector="h1")) == ["there"]
 
 
 async def test_answers_are_bounded(host: ProcessHost, page_at: PageAt) -> None:

@@ -87,7 +87,7 @@ class HeldContext:
         self._say = say
         self._tabs: list[Tab] = []
         self._tab_opened = asyncio.Event()
-        self._download: asyncio.Future[Download] | None = None
+        self._wanted: deque[asyncio.Future[Download]] = deque()
 
     async def start(self) -> None:
         """Listen to what happens, and open the first tab."""
@@ -143,7 +143,7 @@ class HeldContext:
             done = result if isinstance(result, Done) else Done(Raw(encode(result, enc_hook=str)))
         except (RecursionError, TypeError, ValueError) as error:
             raise step_failed(f"{what}: what it returned is not JSON: {error}") from None
-        if len(done.raw) > max(self.max_bytes, 0) or len(bytes(done.value)) > self.max_bytes:
+        if len(done.raw) > self.max_bytes or len(bytes(done.value)) > self.max_bytes:
             raise too_large(f"{what}: what it returned", self.max_bytes)
         return done
 
@@ -175,8 +175,9 @@ class HeldContext:
 
     def want_download(self) -> "asyncio.Future[Download]":
         """The next download; those that nobody wants are cancelled."""
-        self._download = asyncio.get_running_loop().create_future()
-        return self._download
+        wanted: asyncio.Future[Download] = asyncio.get_running_loop().create_future()
+        self._wanted.append(wanted)
+        return wanted
 
     async def devtools(self, tab: Tab, what: str) -> "CDPSession":
         """The tab's session of Chromium's protocol: what it sets holds as long as it does. Raises FetchFailed for other
@@ -209,8 +210,10 @@ class HeldContext:
         tab.has_crashed = True
 
     def _take_download(self, download: "Download") -> None:
-        if self._download is not None and not self._download.done():
-            self._download.set_result(download)
+        while self._wanted and self._wanted[0].done():
+            self._wanted.popleft()
+        if self._wanted:
+            self._wanted.popleft().set_result(download)
         else:
             self.background.spawn(self._quietly(download.cancel()), name="cancel-download")
 

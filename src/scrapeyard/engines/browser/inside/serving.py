@@ -96,6 +96,8 @@ class ContextServer:
             answer = wire.HostAnswer(
                 number=call.number, reason=failure.reason, message=failure.message, details=failure.details
             )
+        except msgspec.MsgspecError as error:
+            answer = wire.HostAnswer(number=call.number, reason=ExitReason.BROWSER_STEP, message=str(error)[:500])
         except Exception as error:  # noqa: BLE001 - a call costs itself, not the process
             if _DRIVER_GONE in str(error):
                 self._over.set()

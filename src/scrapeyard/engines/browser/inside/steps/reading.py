@@ -60,7 +60,11 @@ async def evaluate(step: Step, operation: do.Evaluate) -> Any:
 
 
 async def content(step: Step, _: do.Content) -> Any:
-    html = await (await step.frame()).evaluate(_HTML, step.context.max_bytes)
+    async def look() -> str | None:
+        html: str | None = await (await step.frame()).evaluate(_HTML, step.context.max_bytes)
+        return html
+
+    html = await step.read(look)
     if html is None:
         raise too_large("the page's HTML", step.context.max_bytes)
     return Done(raw=html.encode("utf-8", "replace"))
@@ -69,12 +73,19 @@ async def content(step: Step, _: do.Content) -> Any:
 async def read(step: Step, operation: do.Read) -> Any:
     if not operation.what.startswith(("@", ".")) and operation.what not in _KINDS:
         raise step_failed(f"read: {operation.what!r} is none of {', '.join(sorted(_KINDS))}, @name, .name")
-    return await (await step.elements(operation.selector)).evaluate_all(_READ, [operation.what, operation.limit])
+    return await _from_all(step, operation.selector, _READ, [operation.what, operation.limit])
 
 
 async def extract(step: Step, operation: do.Extract) -> Any:
     given = [list(operation.fields.items()), operation.limit]
-    return await (await step.elements(operation.selector)).evaluate_all(_EXTRACT, given)
+    return await _from_all(step, operation.selector, _EXTRACT, given)
+
+
+async def _from_all(step: Step, selector: str, expression: str, arg: Any) -> Any:
+    async def look() -> Any:
+        return await (await step.elements(selector)).evaluate_all(expression, arg)
+
+    return await step.read(look)
 
 
 async def screenshot(step: Step, operation: do.Screenshot) -> Any:

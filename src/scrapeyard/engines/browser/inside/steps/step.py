@@ -1,7 +1,8 @@
 """One operation on its way: the tab it is for, what came with it, and the time that is left."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapeyard.engines.browser.inside.failures import step_failed
 from scrapeyard.engines.browser.inside.steps.selectors import read_selector
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from scrapeyard.engines.browser.inside.context import HeldContext, Tab
 
 _MAX_WORDS = 200
+_LOOK_EVERY = 0.1
+_GONE_ELSEWHERE = ("Execution context was destroyed", "Cannot find context", "context with specified id")
+T = TypeVar("T")
 
 
 class Step:
@@ -49,16 +53,28 @@ class Step:
 
     async def elements(self, selector: str) -> "Locator":
         """All that match."""
-        frame = await self.frame()
-        try:
-            return frame.locator(read_selector(selector))
-        except ValueError as error:
-            raise step_failed(f"{describe(self._operation)}: {error}") from None
+        return (await self.frame()).locator(self._selector(selector))
+
+    async def read(self, look: Callable[[], Awaitable[T]]) -> T:
+        """What `look` finds; again if the page goes elsewhere meanwhile. For what changes nothing."""
+        while True:
+            try:
+                return await look()
+            except self.context.driver.error as error:
+                if self.tab.is_gone or not any(words in str(error) for words in _GONE_ELSEWHERE):
+                    raise
+            await asyncio.sleep(_LOOK_EVERY)
 
     async def evaluate(self, expression: str, arg: Any = None) -> Any:
         """In the frame, where the page's own variables are seen."""
         frame = await self.frame()
         return await frame.evaluate(expression, arg, **self.context.driver.in_page)
+
+    def _selector(self, text: str) -> str:
+        try:
+            return read_selector(text)
+        except ValueError as error:
+            raise step_failed(f"{describe(self._operation)}: {error}") from None
 
     async def _child(self, frame: "Frame", place: str) -> "Frame":
         if place.isdecimal():
@@ -66,7 +82,7 @@ class Step:
             if int(place) < len(children):
                 return children[int(place)]
             raise step_failed(f"there is no frame {place}: the page has {len(children)} there")
-        element = await frame.wait_for_selector(read_selector(place), state="attached", timeout=self.left_ms)
+        element = await frame.wait_for_selector(self._selector(place), state="attached", timeout=self.left_ms)
         found = await element.content_frame() if element is not None else None
         if found is None:
             raise step_failed(f"{place!r} is no frame")

@@ -38,10 +38,11 @@ async def wait_for(step: Step, operation: do.WaitFor) -> Any:
         return
     wanted = 1 if operation.count is None else operation.count
     given = [operation.state, operation.attributes, operation.properties]
-    while True:
-        elements = await step.elements(operation.selector)
-        if _fits(await elements.evaluate_all(_COUNT, given), operation.compare, wanted):
-            return
+
+    async def look() -> int:
+        return int(await (await step.elements(operation.selector)).evaluate_all(_COUNT, given))
+
+    while not _fits(await step.read(look), operation.compare, wanted):  # noqa: ASYNC110 - a page sends no event
         await asyncio.sleep(_LOOK_EVERY)
 
 
@@ -82,11 +83,8 @@ async def wait_for_load(step: Step, operation: do.WaitForLoad) -> Any:
 
 
 async def wait_for_function(step: Step, operation: do.WaitForFunction) -> Any:
-    while True:
-        try:
-            if await step.evaluate(operation.expression, operation.arg):
-                return
-        except step.context.driver.error as error:
-            if "Execution context was destroyed" not in str(error):
-                raise
+    async def look() -> Any:
+        return await step.evaluate(operation.expression, operation.arg)
+
+    while not await step.read(look):  # noqa: ASYNC110 - a page sends no event
         await asyncio.sleep(_LOOK_EVERY)
