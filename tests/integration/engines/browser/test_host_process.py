@@ -104,21 +104,22 @@ async def test_contexts_leave_nothing(tmp_path: Path, static_site: StaticSite) -
                     await page.do(do.Goto(url=static_site.url + "a.html"))
             return await asyncio.to_thread(_left, host.pid, tmp_path)
 
-        before, after = await use(10), await use(40)
-        assert after[0] <= before[0] + 2, "processes"
-        assert after[1] <= before[1] + 20, "descriptors"
-        assert after[2] <= before[2] + 5, "folders"
+        before = await use(10)
+        await use(40)
+        await asyncio.to_thread(until, lambda: _is_flat(before, _left(host.pid, tmp_path)), f"it is flat: {before}")
+
+
+def _is_flat(before: tuple[int, int, int], now: tuple[int, int, int]) -> bool:
+    """The browser keeps a few processes ahead of need, and ends others a moment later."""
+    return now[0] <= before[0] + 2 and now[1] <= before[1] + 10 and now[2] <= before[2] + 5
 
 
 def _left(pid: int, folder: Path) -> tuple[int, int, int]:
+    """Processes; descriptors of those whose number does not follow that of pages; folders."""
     processes = living(descendants(pid))
-    files = 0
-    for each in processes:
-        try:
-            files += len(os.listdir(f"/proc/{each.pid}/fd"))
-        except OSError:
-            continue
-    return len(processes), files, sum(1 for _ in folder.rglob("*") if _.is_dir())
+    lasting = [each for each in processes if "chrom" not in each.words or "NetworkService" in each.words]
+    files = sum(len(os.listdir(f"/proc/{each.pid}/fd")) for each in lasting if each.lives)
+    return len(processes), files, sum(path.is_dir() for path in folder.rglob("*"))
 
 
 @pytest.mark.parametrize(

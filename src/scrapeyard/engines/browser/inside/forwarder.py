@@ -8,6 +8,7 @@ from contextlib import suppress
 
 _PIECE = 64 * 1024
 _MAX_CONNECTIONS = 1024
+_LAST_WORDS_SECONDS = 10
 
 
 class Forwarder:
@@ -33,12 +34,28 @@ class Forwarder:
             with suppress(OSError, asyncio.CancelledError):  # cancelled only when the process ends
                 far_reader, far_writer = await asyncio.open_unix_connection(self._path, limit=_PIECE)
                 try:
-                    await asyncio.gather(_carry(reader, far_writer), _carry(far_reader, writer))
+                    await _carry_both(reader, writer, far_reader, far_writer)
                 finally:
                     far_writer.transport.abort()
         finally:
             self._open -= 1
             writer.transport.abort()
+
+
+async def _carry_both(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    far_reader: asyncio.StreamReader,
+    far_writer: asyncio.StreamWriter,
+) -> None:
+    """Until the proxy has said all; the browser then has a moment to finish."""
+    asking = asyncio.ensure_future(_carry(reader, far_writer))
+    try:
+        await _carry(far_reader, writer)
+        await asyncio.wait((asking,), timeout=_LAST_WORDS_SECONDS)
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
 
 
 async def _carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
