@@ -83,7 +83,7 @@ async def test_a_huge_page_is_refused(host: ProcessHost, page_at: PageAt) -> Non
     assert await _works(host, page_at)
 
 
-async def test_a_page_that_crashes(host: ProcessHost, page_at: PageAt) -> None:
+async def test_the_browsers_own_pages_are_refused(host: ProcessHost, page_at: PageAt) -> None:
     async with opened(host) as page:
         await page.do(do.Goto(url=page_at("good.html", "<h1>good</h1>")))
         await page.do(do.NewTab())
