@@ -12,10 +12,12 @@ from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.builtin.replay.player import REPLAY_OUTPUT, run_replay
 from scrapeyard.builtin.replay.recording import REPLAY_INPUT
 from scrapeyard.builtin.services import Run, with_fetch
-from scrapeyard.model import Limits, Scraper, ScraperRef
+from scrapeyard.model import Defaults, Limits, Scraper, ScraperRef
 
 _BROWSER_LIMITS = Limits(wall_seconds=300)
 """Of the built-ins that perform steps in a browser."""
+_ONCE = Defaults(retries=0)
+"""Steps may order or send something: they are done again only if the call asks for it."""
 
 
 class Builtin(Struct, frozen=True, kw_only=True):
@@ -84,6 +86,7 @@ def _in_a_browser() -> tuple[Builtin, ...]:
                 input_schema=ACTIONS_INPUT,
                 output_schema=ACTIONS_OUTPUT,
                 limits=_BROWSER_LIMITS,
+                policy=_ONCE,
             ),
             run=run_actions,
         ),
@@ -95,6 +98,7 @@ def _in_a_browser() -> tuple[Builtin, ...]:
                 input_schema=REPLAY_INPUT,
                 output_schema=REPLAY_OUTPUT,
                 limits=_BROWSER_LIMITS,
+                policy=_ONCE,
             ),
             run=run_replay,
         ),
