@@ -123,6 +123,19 @@ return [answer.status, await page.title(), await page.query_all("li"), found.css
     assert outcome.usage.bytes_received > len(HOME)
 
 
+async def test_a_page_that_a_click_opens_counts_as_a_fetch(yard: LocalYard, site: Site, tmp_path: Path) -> None:
+    body = """
+await page.goto(site)
+await page.click("#login button")
+await page.wait_for_url("**/account")
+return await page.title()
+"""
+    outcome = await run(yard, tmp_path, body, site=site.url())
+    assert result(outcome) == "Account"
+    assert [(trace.url, trace.status) for trace in outcome.fetches] == [(site.url(), 200), (site.url("/account"), 200)]
+    assert (outcome.usage.fetches, outcome.usage.browser_pages) == (2, 2)
+
+
 async def test_the_console_is_logged_by_a_driver_that_hears_it(site: Site, tmp_path: Path) -> None:
     given = {"data_dir": tmp_path, "http": {"allow_private": True}, "browser": {"driver": "playwright"}}
     async with open_yard(Settings.model_validate(given)) as heard:

@@ -70,8 +70,12 @@ class Done(Struct, frozen=True):
     raw: bytes = b""
 
 
+OPENED = "opened"
+
+
 class LogMessage(Struct, frozen=True, kw_only=True):
-    """Of the page's console (`kind` is its level) or an error of the page (`error`)."""
+    """Of the page's console (`kind` is its level) or an error of the page (`error`); or a document that was opened in a
+    tab (OPENED, with its status as text)."""
 
     kind: str
     text: str

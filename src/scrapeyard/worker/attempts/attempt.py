@@ -262,7 +262,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         ledger = self._caller.ledger
         return replace(
             usage,
-            fetches=self.fetches + (self._browsers.opened if self._browsers is not None else 0),
+            fetches=self.fetches,
             requests=ledger.spent.requests,
             # An engine that replays recorded pages keeps no books.
             bytes_received=max(ledger.spent.bytes, self.bytes_received),

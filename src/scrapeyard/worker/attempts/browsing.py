@@ -4,6 +4,7 @@ artifacts."""
 import asyncio
 import itertools
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,9 +14,17 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from scrapeyard.builtin.services import Perform
-from scrapeyard.engines.browser.operations import OPENING, AnyOperation, Goto
+from scrapeyard.engines.browser.operations import AnyOperation, Goto
 from scrapeyard.engines.browser.pages import answer_of, no_browser
-from scrapeyard.engines.browser.port import BrowserContext, BrowserEngine, ContextOptions, Done, KeptFile
+from scrapeyard.engines.browser.port import (
+    OPENED,
+    BrowserContext,
+    BrowserEngine,
+    ContextOptions,
+    Done,
+    KeptFile,
+    LogMessage,
+)
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed, Unavailable
 from scrapeyard.model import Artifact, ExitReason
@@ -27,6 +36,7 @@ log = get_log("worker")
 MAX_MESSAGES = 200
 """Messages of pages in the log of one attempt."""
 _MAX_TEXT = 2000
+_MAX_UNPAID = 20
 _LEVELS = {"debug": "debug", "warning": "warning", "error": "error"}
 """By what the console calls it; the rest is `info`."""
 _OPENABLE = ("http://", "https://", "about:blank", "data:")
@@ -87,8 +97,6 @@ class OpenBrowsers:
         live: LiveViews | None = None,
     ) -> None:
         """`live` lets people watch the pages; None: nobody can."""
-        self.opened = 0
-        """Pages that were opened otherwise than by a fetch."""
         self._engine = engine
         self._most = most
         self._caller = caller
@@ -98,6 +106,8 @@ class OpenBrowsers:
         self._held: dict[int, _Held] = {}
         self._numbers = itertools.count(1)
         self._messages = 0
+        self._unpaid: deque[LogMessage] = deque(maxlen=_MAX_UNPAID)
+        """Documents that were opened and have not been counted as a fetch."""
 
     async def open_browser(self, options: ContextOptions) -> int:
         """Open a context; its number. The slot is free for others meanwhile. Raises FetchFailed."""
@@ -128,9 +138,10 @@ class OpenBrowsers:
         context = held.opened.result()
         if isinstance(operation, Goto) and url.startswith("http"):
             return await self._goto(context, operation)
-        self.opened += isinstance(operation, OPENING)
         async with self._wait.fetching():
-            return await self._perform(context, operation, raw)
+            done = await self._perform(context, operation, raw)
+        await self._pay()
+        return done
 
     async def _goto(self, context: BrowserContext, operation: Goto) -> Done:
         """Open a page as a fetch does: in the site's turn, within the budgets, and noted among the fetches."""
@@ -146,7 +157,32 @@ class OpenBrowsers:
         await self._owner.fetch(FetchRequest(url=operation.url, engine="browser", via=open_page))
         if done is None:  # the engine replays what was recorded
             raise no_browser()
+        if self._unpaid:
+            self._unpaid.popleft()  # its own
+        await self._pay()
         return done
+
+    async def _pay(self) -> None:
+        """Count documents that a click or a script opened as fetches, though they are there already: the next one waits
+        the longer for the site's turn. Raises FetchFailed if the page may not be opened."""
+        while self._unpaid:
+            opened = self._unpaid.popleft()
+
+            async def is_there(opened: LogMessage = opened) -> FetchResponse:
+                status = int(opened.text) if opened.text.isdecimal() else 200
+                return FetchResponse(
+                    url=opened.url,
+                    status=status,
+                    headers=(),
+                    body=b"",
+                    encoding="utf-8",
+                    elapsed_ms=0,
+                    way="browser",
+                    strategy="browser",
+                    kept=0,
+                )
+
+            await self._owner.fetch(FetchRequest(url=opened.url, engine="browser", via=is_there))
 
     async def _perform(self, context: BrowserContext, operation: AnyOperation, raw: bytes = b"") -> Done:
         try:
@@ -224,6 +260,9 @@ class OpenBrowsers:
     def _tell(self, context: BrowserContext) -> None:
         """Write what pages said to the log."""
         for message in context.messages():
+            if message.kind == OPENED:
+                self._unpaid.append(message)
+                continue
             self._messages += 1
             if self._messages <= MAX_MESSAGES:
                 level = _LEVELS.get(message.kind, "info")

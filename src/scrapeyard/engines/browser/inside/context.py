@@ -17,7 +17,7 @@ from scrapeyard.engines.browser.inside.failures import crashed, explain, step_fa
 from scrapeyard.engines.browser.inside.steps.performing import ACTING, CONTEXT_WIDE, PERFORMERS
 from scrapeyard.engines.browser.inside.steps.responses import ResponseLog
 from scrapeyard.engines.browser.inside.steps.step import Step, describe
-from scrapeyard.engines.browser.port import Done, HostContext, LogMessage
+from scrapeyard.engines.browser.port import OPENED, Done, HostContext, LogMessage
 from scrapeyard.errors import FetchFailed
 
 if TYPE_CHECKING:
@@ -231,7 +231,9 @@ class HeldContext:
         self.responses.note(response)
         with suppress(self.driver.error):  # a service worker's has no frame
             is_page = response.request.is_navigation_request() and response.frame.parent_frame is None
-            self.pages += is_page and not 300 <= response.status < 400
+            if is_page and not 300 <= response.status < 400:
+                self.pages += 1
+                self._say(LogMessage(kind=OPENED, text=str(response.status), url=response.url[:8192]))
 
     def warn(self, text: str) -> None:
         """Tell whoever reads the run's log."""
