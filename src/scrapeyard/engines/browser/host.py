@@ -35,6 +35,7 @@ _SILENT_SECONDS: Final = 60
 _MAX_MESSAGES: Final = 200
 _MAX_CLOSED: Final = 100
 """Closed contexts whose messages may still be asked for."""
+_MAX_CALL: Final = wire.FRAMING.max_bytes - 1024
 _MEMORY_EVERY: Final = 2.0
 _VARIABLES: Final = ("PLAYWRIGHT_BROWSERS_PATH", "PATCHRIGHT_BROWSERS_PATH", "HOME")
 _decode_end: Final = msgspec.msgpack.Decoder(ContextEnd).decode
@@ -186,6 +187,8 @@ class ProcessHost:
     async def _call(self, do: str, context: int, body: bytes = b"", raw: bytes = b"") -> wire.HostAnswer:
         if not self._is_alive:
             raise _crashed()
+        if len(body) + len(raw) > _MAX_CALL:
+            raise FetchFailed(ExitReason.BROWSER_STEP, f"what is sent to the browser is larger than {_MAX_CALL} bytes")
         self._last_call += 1
         number = self._last_call
         answer: asyncio.Future[wire.HostAnswer] = asyncio.get_running_loop().create_future()

@@ -333,6 +333,13 @@ async def test_reading_goes_on_while_the_page_moves(page: OpenPage, page_at: Pag
     assert await page.do(do.Read(selector="h1")) == ["there"]
 
 
+async def test_what_is_sent_is_bounded(page: OpenPage) -> None:
+    with pytest.raises(FetchFailed) as caught:
+        await page.done(do.Upload(selector="x", files=()), bytes(97 * 2**20))
+    assert caught.value.reason is ExitReason.BROWSER_STEP
+    assert await page.do(do.Evaluate(expression="1")) == 1
+
+
 async def test_answers_are_bounded(host: ProcessHost, page_at: PageAt) -> None:
     url = page_at("large.html", "<p>x</p><script>document.body.append('x'.repeat(2e5))</script>")
     async with opened(host, max_bytes=100_000) as page:

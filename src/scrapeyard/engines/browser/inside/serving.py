@@ -103,7 +103,13 @@ class ContextServer:
                 self._over.set()
                 return  # the end of this process is the answer
             answer = wire.HostAnswer(number=call.number, reason=ExitReason.INTERNAL_ERROR, message=repr(error)[:500])
-        await self._send(wire.ANSWER, wire.encode(answer))
+        body = wire.encode(answer)
+        if len(body) > wire.FRAMING.max_bytes:  # both parts of an answer, or files and state together
+            words = f"what it returned is larger than {wire.FRAMING.max_bytes} bytes"
+            body = wire.encode(
+                wire.HostAnswer(number=call.number, reason=ExitReason.FETCH_TOO_LARGE, message=f"{call.do}: {words}")
+            )
+        await self._send(wire.ANSWER, body)
 
     async def _serve(self, call: wire.HostCall) -> wire.HostAnswer:
         match call.do:
