@@ -3,12 +3,14 @@
 import asyncio
 
 from scrapeyard.engines.captcha.ocr import LocalOcr
-from scrapeyard.engines.captcha.port import MAX_IMAGE, CaptchaAnswer, Widget
+from scrapeyard.engines.captcha.port import MAX_CALLS, MAX_IMAGE, CaptchaAnswer, Click, Widget
 from scrapeyard.engines.captcha.vendor import CaptchaVendor
 from scrapeyard.engines.port import Caller
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import CaptchaSettings
+
+_NEEDS_VENDOR = 'a token without a click comes from a vendor; set captcha.vendor_url, and policy.captcha to "vendor"'
 
 
 class Captchas:
@@ -34,16 +36,21 @@ class Captchas:
         allowed = self._allowed(caller)
         if not 0 < len(image) <= MAX_IMAGE:
             raise _refused(f"a picture of a captcha has 1 to {MAX_IMAGE:,} bytes, not {len(image):,}")
-        caller.ledger.captcha_calls += 1
+        _count_call(caller)
         async with self._free:
             answer = await self._read(image, allowed)
         return _counted(answer, caller)
 
-    async def solve_widget(self, widget: Widget, caller: Caller) -> CaptchaAnswer:
+    async def solve_widget(self, widget: Widget, caller: Caller, click: Click | None = None) -> CaptchaAnswer:
         """As `CaptchaEngine.solve_widget`."""
-        if self._allowed(caller) != "vendor" or self._vendor is None:
-            raise _refused("a token for this captcha comes from a vendor; set captcha.vendor_url and policy.captcha")
-        caller.ledger.captcha_calls += 1
+        paid = self._allowed(caller) == "vendor" and self._vendor is not None
+        if click is None and not paid:
+            raise _refused(_NEEDS_VENDOR)
+        _count_call(caller)
+        if click is not None and (token := await click()):
+            return _counted(CaptchaAnswer(text=token, solver="browser"), caller)
+        if self._vendor is None or not paid:
+            raise FetchFailed(ExitReason.FETCH_CAPTCHA, f"a click did not satisfy the {widget.kind}; {_NEEDS_VENDOR}")
         async with self._free:
             return _counted(await self._vendor.solve_widget(widget), caller)
 
@@ -68,6 +75,12 @@ class Captchas:
         if allowed == "off":
             raise _refused('captchas are not solved unless policy allows it; set policy.captcha to "local" or "vendor"')
         return allowed
+
+
+def _count_call(caller: Caller) -> None:
+    if caller.ledger.captcha_calls >= MAX_CALLS:
+        raise _refused(f"a run may have {MAX_CALLS} captchas solved")
+    caller.ledger.captcha_calls += 1
 
 
 def _counted(answer: CaptchaAnswer, caller: Caller) -> CaptchaAnswer:

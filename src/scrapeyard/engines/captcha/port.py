@@ -1,5 +1,6 @@
 """Captchas: pictures of text by a local model, and anything else by a vendor, where policy allows it."""
 
+from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -8,6 +9,8 @@ from scrapeyard.engines.port import Caller
 
 MAX_IMAGE = 2 * 1024 * 1024
 """Bytes of a picture."""
+MAX_CALLS = 100
+"""Captchas of one attempt at a run."""
 WidgetKind = Literal["turnstile", "recaptcha", "hcaptcha"]
 
 
@@ -17,7 +20,7 @@ class CaptchaAnswer(Struct, frozen=True, kw_only=True):
     text: str
     """The characters of a picture, or the token of a widget."""
     solver: str
-    """`local` or `vendor`."""
+    """`local`, `vendor`, or `browser` for a widget that a click satisfied."""
     confidence: float | None = None
     """0 to 1, where the solver says."""
     cost: float = 0.0
@@ -33,6 +36,10 @@ class Widget(Struct, frozen=True, kw_only=True):
     """Of the page."""
 
 
+Click = Callable[[], Awaitable[str]]
+"""Clicks the widget in its page; the token, or nothing if the click was not enough. Raises FetchFailed."""
+
+
 class CaptchaEngine(Protocol):
     """Solves captchas for runs. Counts attempts, successes and cost in the caller's books."""
 
@@ -43,8 +50,9 @@ class CaptchaEngine(Protocol):
         """End what was started. May be called twice."""
 
     async def solve_image(self, image: bytes, caller: Caller) -> CaptchaAnswer:
-        """Read a picture of text. Raises FetchFailed: `fetch_not_allowed` (policy, a picture that is none),
-        `fetch_captcha` (it could not be read)."""
+        """Read a picture of text. Raises FetchFailed: `fetch_not_allowed` (policy, a picture that is none, too many of
+        them), `fetch_captcha` (it could not be read)."""
 
-    async def solve_widget(self, widget: Widget, caller: Caller) -> CaptchaAnswer:
-        """A token for a widget, by the vendor. Raises FetchFailed likewise."""
+    async def solve_widget(self, widget: Widget, caller: Caller, click: Click | None = None) -> CaptchaAnswer:
+        """A token for a widget: by `click` at first, if there is one, then by the vendor, where policy allows it.
+        Raises FetchFailed likewise."""
