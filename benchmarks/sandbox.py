@@ -74,6 +74,14 @@ class NoServices:
         """Refused."""
         raise FetchFailed(ExitReason.BROWSER_STEP, f"nothing is open: {number}, {operation}, {len(raw)} bytes")
 
+    async def solve_widget(self, number: int, tab: int, seconds: float | None) -> str:
+        """Refused."""
+        raise FetchFailed(ExitReason.BROWSER_STEP, f"nothing is open: {number}, {tab}, {seconds}")
+
+    async def solve_image(self, image: bytes) -> str:
+        """Refused."""
+        raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"a benchmark solves nothing: {len(image)} bytes")
+
     async def close_browser(self, number: int) -> None:
         """Nothing is open."""
 

@@ -118,6 +118,17 @@ class Served:
                 raise FetchFailed(ExitReason.BROWSER_TIMEOUT, f"no {operation.selector} within 30 s")
         return Done(raw=raw)
 
+    async def solve_widget(self, number: int, tab: int, seconds: float | None) -> str:
+        assert number in self.browsers
+        return f"token of tab {tab} within {seconds}"
+
+    async def solve_image(self, image: bytes) -> str:
+        if image == b"not this":
+            raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, "not by policy")
+        if image == b"not read":
+            raise FetchFailed(ExitReason.FETCH_CAPTCHA, "it could not be read")
+        return image.decode()
+
     async def close_browser(self, number: int) -> None:
         self.browsers.pop(number, None)
 

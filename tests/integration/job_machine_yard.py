@@ -41,8 +41,8 @@ from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.worker.attempts.attempt import AttemptParts
 from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder, Preparer
+from scrapeyard.worker.attempts.parts import AttemptParts
 from scrapeyard.worker.batches.batches import Batches, BatchParts
 from scrapeyard.worker.loop import Worker
 from scrapeyard.worker.runs import Executor

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from scrapeyard.builtin.services import Perform, Services
+from scrapeyard.builtin.services import Services
 from scrapeyard.engines.browser.host import start_host
-from scrapeyard.engines.browser.port import BrowserHost, ContextOptions, HostContext
+from scrapeyard.engines.browser.port import BrowserHost, ContextOptions, HostContext, Perform
 from scrapeyard.model import RunProgress
 from scrapeyard.settings import BrowserSettings
 from tests.services.browser import found_browser

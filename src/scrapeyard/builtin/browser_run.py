@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from scrapeyard.builtin.services import Perform, Services
+from scrapeyard.builtin.services import Services
 from scrapeyard.engines.browser import operations as browser
-from scrapeyard.engines.browser.port import Done
+from scrapeyard.engines.browser.port import Done, Perform
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, RunProgress
 
@@ -66,7 +66,8 @@ class BrowserRun:
         self.services = services
         self.tab = 0
         self.outcomes: list[Outcome] = []
-        self._perform = perform
+        self.plain = perform
+        """Performs operations that are known to be valid."""
         self._screenshots = screenshots
         self._total = total
         self._performed = 0
@@ -80,7 +81,7 @@ class BrowserRun:
             checked = browser.read_operation(msgspec.json.encode(operation))
         except msgspec.ValidationError as error:
             raise FetchFailed(ExitReason.BROWSER_STEP, str(error)) from None
-        return await self._perform(checked, raw)
+        return await self.plain(checked, raw)
 
     async def value(self, operation: browser.Operation) -> Any:
         """The JSON value that an operation returns."""

@@ -7,17 +7,19 @@ from typing import Any
 from msgspec import Struct
 
 from scrapeyard.builtin.fetching import Fetch
-from scrapeyard.engines.browser.operations import AnyOperation
-from scrapeyard.engines.browser.port import ContextOptions, Done
+from scrapeyard.engines.browser.port import ContextOptions, Perform
+from scrapeyard.engines.browser.widgets import no_captchas
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, RunProgress
 
-Perform = Callable[[AnyOperation, bytes], Awaitable[Done]]
-"""Performs an operation in a context, as `BrowserContext.perform` says."""
 OpenBrowser = Callable[[ContextOptions], AbstractAsyncContextManager[Perform]]
 """Opens a context that is closed at the end. Raises FetchFailed: `browser_unavailable`."""
 KeepFile = Callable[[str, str, bytes], Awaitable[None]]
 """Keeps an artifact: name, content type, data. Raises BlobsUnavailable."""
+SolveImage = Callable[[bytes], Awaitable[str]]
+"""The text in a picture. Raises FetchFailed."""
+SolveWidget = Callable[[Perform, int, float | None], Awaitable[str]]
+"""Solves the captcha of a tab, with seconds for a click to be enough; its token. Raises FetchFailed."""
 Run = Callable[["Services", dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
@@ -33,6 +35,14 @@ def _say_nothing(_progress: RunProgress) -> None:
     return None
 
 
+async def _read_nothing(_image: bytes) -> str:
+    raise no_captchas()
+
+
+async def _solve_nothing(_perform: Perform, _tab: int, _seconds: float | None) -> str:
+    raise no_captchas()
+
+
 class Services(Struct, frozen=True, kw_only=True):
     """All that a built-in may use of its worker."""
 
@@ -40,6 +50,8 @@ class Services(Struct, frozen=True, kw_only=True):
     open_browser: OpenBrowser = _no_browser
     artifact: KeepFile = _keep_nothing
     progress: Callable[[RunProgress], None] = _say_nothing
+    solve_image: SolveImage = _read_nothing
+    solve_widget: SolveWidget = _solve_nothing
 
 
 def with_fetch(run: Callable[[Fetch, dict[str, Any]], Awaitable[dict[str, Any]]]) -> Run:

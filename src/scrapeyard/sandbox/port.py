@@ -54,6 +54,10 @@ class BrowserServices(Protocol):
     async def browse(self, number: int, operation: AnyOperation, raw: bytes = b"") -> Done:
         """Perform a step in an open context. Raises FetchFailed."""
 
+    async def solve_widget(self, number: int, tab: int, seconds: float | None) -> str:
+        """Solve the captcha of a page with a checkbox; its token. `seconds` is for a click to be enough; None: as the
+        engine has it. Raises FetchFailed."""
+
     async def close_browser(self, number: int) -> None:
         """Close a context and save what it leaves. One that is closed already is no fault."""
 
@@ -69,6 +73,9 @@ class ChildServices(BrowserServices, Protocol):
 
         Raises FetchFailed, or another ScrapeyardError if it cannot be saved; nothing is saved then.
         """
+
+    async def solve_image(self, image: bytes) -> str:
+        """The text in a picture. Raises FetchFailed: `fetch_not_allowed`, `fetch_captcha`."""
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Save bytes as an artifact. Raises ScrapeyardError if that fails; the script sees the message."""

@@ -1,7 +1,10 @@
 """The data directory: made for this user alone, since it holds cookies, credentials of proxies, inputs and results."""
 
+import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from scrapeyard.errors import SettingsInvalid
@@ -27,6 +30,20 @@ def make_data_folder(folder: Path) -> None:
         raise SettingsInvalid(
             f"data_dir: {folder} cannot be used: {words}; make it writable for this user, or choose another --data-dir"
         ) from None
+
+
+@contextmanager
+def lock_data_folder(folder: Path) -> Iterator[None]:
+    """Make it, and hold it alone. Raises SettingsInvalid if another process does."""
+    make_data_folder(folder)
+    with (folder / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SettingsInvalid(
+                f"data_dir: {folder} is in use by another `scrapeyard up`; stop it, or choose another --data-dir"
+            ) from None
+        yield
 
 
 def open_for_children(folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Settings become services: the composition root of a server."""
 
 import asyncio
-import fcntl
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.dispatch.leader import Dispatcher, MaintenanceTask
+from scrapeyard.engines.captcha.engine import Captchas
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.extras import missing
@@ -42,13 +42,13 @@ from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.wiring.backends import make_blobs, make_queue, make_store
 from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.catalogue import make_catalogue
-from scrapeyard.wiring.data_folder import make_data_folder, open_for_children
+from scrapeyard.wiring.data_folder import lock_data_folder, open_for_children
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.wiring.pipeline import Engine
 from scrapeyard.wiring.type_info import build_type_info
-from scrapeyard.worker.attempts.attempt import AttemptParts
 from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder, Preparer
 from scrapeyard.worker.attempts.live import LiveViews
+from scrapeyard.worker.attempts.parts import AttemptParts
 from scrapeyard.worker.batches.batches import Batches, BatchParts
 from scrapeyard.worker.loop import Worker
 from scrapeyard.worker.runs import Executor
@@ -268,27 +268,11 @@ class Platform:
             await self._up(sandbox.start, sandbox.stop)
             if os.geteuid() == 0 and not any(wall.name == "root" and wall.up for wall in sandbox.walls()):
                 open_for_children(settings.data_dir.resolve())
-        extractor = ProcessExtractor()
-        await self._up(extractor.start, extractor.stop)
-        environments = make_environments(settings, self._environments)
+        home = self._environments or settings.data_dir.resolve() / "environments"
+        environments = Environments(settings.environments, home)
         await self._up(environments.start, environments.stop)
-        secrets = Secrets(settings.repository.secrets_file)
-        secrets.check()
         live = LiveViews(base.queue)
-        attempts = AttemptParts(
-            catalogue=base.catalogue,
-            preparer=Preparer(environments, secrets),
-            sandbox=sandbox,
-            engine=base.engine,
-            blobs=base.blobs,
-            builtins=all_builtins(extractor),
-            checker=InputChecker(),
-            state=self._state or base.store.state,
-            browser=base.engine.browsers,
-            browser_contexts=settings.browser.contexts_per_run,
-            live=live,
-            runs=base.store.runs,
-        )
+        attempts = await self._start_attempts(base, sandbox, environments, live)
         sites = Sites(settings.sites.whole_hosts)
         parts = BatchParts(store=base.store, attempts=attempts, sites=sites, hear=self._hear, ended=self._batch_ended)
         self.worker = Worker(
@@ -309,6 +293,32 @@ class Platform:
             traces=self._start_traces(),
         )
         await self._up(self.worker.start, self.worker.stop)
+
+    async def _start_attempts(
+        self, base: "_Base", sandbox: ForkSandbox, environments: Environments, live: LiveViews
+    ) -> AttemptParts:
+        settings = self.settings
+        extractor = ProcessExtractor()
+        await self._up(extractor.start, extractor.stop)
+        secrets = Secrets(settings.repository.secrets_file)
+        secrets.check()
+        captchas = Captchas(settings.captcha)
+        await self._up(captchas.start, captchas.stop)
+        return AttemptParts(
+            catalogue=base.catalogue,
+            preparer=Preparer(environments, secrets),
+            sandbox=sandbox,
+            engine=base.engine,
+            blobs=base.blobs,
+            builtins=all_builtins(extractor),
+            checker=InputChecker(),
+            state=self._state or base.store.state,
+            browser=base.engine.browsers,
+            browser_contexts=settings.browser.contexts_per_run,
+            captchas=captchas,
+            live=live,
+            runs=base.store.runs,
+        )
 
     def _batch_ended(self) -> None:
         self._ended()
@@ -357,11 +367,6 @@ def _make_intake(store: SqlStore, blobs: ObjectBlobs, engine: Engine, catalogue:
     )
 
 
-def make_environments(settings: Settings, home: Path | None = None) -> Environments:
-    """Packages of scrapers, installed in `home`; None: under the data directory."""
-    return Environments(settings.environments, home or settings.data_dir.resolve() / "environments")
-
-
 async def _patiently(start: Callable[[], Awaitable[None]]) -> None:
     """Retry the start, because a database that starts at the same time may need a moment."""
     deadline = time.monotonic() + _START_PATIENCE
@@ -385,13 +390,5 @@ def _only_one(settings: Settings, roles: tuple[Role, ...]) -> "Iterator[None]":
             "redis_url: a gateway, worker or dispatcher on its own needs Redis to meet the others; set REDIS_URL, "
             "or use `scrapeyard up` for all of them in one process"
         )
-    folder = settings.data_dir.resolve()
-    make_data_folder(folder)
-    with (folder / "lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise SettingsInvalid(
-                f"data_dir: {folder} is in use by another `scrapeyard up`; stop it, or choose another --data-dir"
-            ) from None
+    with lock_data_folder(settings.data_dir.resolve()):
         yield

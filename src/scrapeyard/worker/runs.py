@@ -34,7 +34,8 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan, ScrapeAttempt
+from scrapeyard.worker.attempts.attempt import ScrapeAttempt
+from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.retrying import MOST_SECONDS, NextAttempt, RetryRules
 from scrapeyard.worker.attempts.slots import SlotLease
 from scrapeyard.worker.attempts.steps import limits_of, refused, since

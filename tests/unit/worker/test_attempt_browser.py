@@ -21,9 +21,9 @@ from scrapeyard.model import Delivery, ExitReason, Limits, Outcome, RunError, Sc
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
-from scrapeyard.worker.attempts.attempt import AttemptParts
 from scrapeyard.worker.attempts.browsing import MAX_MESSAGES
 from scrapeyard.worker.attempts.environments import Prepared
+from scrapeyard.worker.attempts.parts import AttemptParts
 from scrapeyard.worker.attempts.slots import ParkedRuns, SlotLease, Slots, share_out
 from scrapeyard.worker.runs import Executor
 from tests.contract.sandboxes import eventually

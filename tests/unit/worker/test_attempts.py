@@ -21,8 +21,8 @@ from scrapeyard.model import Delivery, ExitReason, Outcome, RunWait, Scraper, Sc
 from scrapeyard.model.job import BatchItem, ItemOutcome, Job, JobPolicy, JobStatus
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.manifest.json_schemas import InputChecker
-from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.environments import Prepared
+from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.retrying import RetryRules
 from scrapeyard.worker.attempts.slots import ParkedRuns, SlotLease, share_out
 from scrapeyard.worker.attempts.waiting import SiteWait

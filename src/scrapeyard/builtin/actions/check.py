@@ -17,6 +17,7 @@ from scrapeyard.builtin.actions.steps import (
     ForEachStep,
     IfStep,
     SetStep,
+    SolveCaptchaStep,
     UploadStep,
     WaitForStep,
     WhileStep,
@@ -73,6 +74,8 @@ def _fault(step: ActionStep, depth: int, names: set[str]) -> str:
     if isinstance(step, UploadStep):
         faults = (_one_of(file, ("base64", "url")) for file in step.files)
         return next((fault for fault in faults if fault), "")
+    if isinstance(step, SolveCaptchaStep) and bool(step.selector) != bool(step.into):
+        return "a picture needs both selector and into; a checkbox needs neither"
     if isinstance(step, IfStep | WhileStep):
         return _one_of(step.condition, _CONDITIONS)
     return ""
@@ -106,5 +109,5 @@ def _names_of(step: ActionStep) -> Iterator[str]:
     elif isinstance(step, ForEachStep):
         yield step.as_
         yield step.index
-    elif isinstance(step, ExtractStep | EvaluateStep | DownloadStep | WaitForStep) and step.name:
+    elif isinstance(step, ExtractStep | EvaluateStep | DownloadStep | WaitForStep | SolveCaptchaStep) and step.name:
         yield step.name

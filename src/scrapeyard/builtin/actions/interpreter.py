@@ -280,8 +280,16 @@ class _Interpreter:
             self._variables.set(step.index, at)
             await self._all(step.steps, f"{path}.steps")
 
-    async def _solve_captcha(self, _step: to_do.SolveCaptchaStep, _path: str) -> None:
-        raise FetchFailed(ExitReason.BROWSER_STEP, "solve_captcha is not available: nothing here solves captchas")
+    async def _solve_captcha(self, step: to_do.SolveCaptchaStep, _path: str) -> None:
+        services, at = self._run.services, self._at(step)
+        if step.selector:
+            picture = browser.Screenshot(selector=self._variables.text(step.selector), **at)
+            answer = await services.solve_image((await self._run.perform(picture)).raw)
+            await self._run.perform(browser.Fill(selector=self._variables.text(step.into), text=answer, **at))
+        else:
+            answer = await services.solve_widget(self._run.plain, self._run.tab, step.timeout)
+        if step.name:
+            self._put(step.name, answer)
 
     async def _holds(self, condition: to_do.Condition, step: to_do.ActionStep) -> bool:
         return (await self._is_true(condition, self._at(step))) != condition.not_

@@ -350,7 +350,14 @@ class ForEachStep(ActionStep, frozen=True, kw_only=True):
 
 
 class SolveCaptchaStep(ActionStep, frozen=True, kw_only=True):
-    """Solve the captcha of the page. Not available yet: the step fails."""
+    """Solve the captcha of the page, if policy allows it: a picture of text, or without `selector` the checkbox of
+    Turnstile, reCAPTCHA or hCaptcha."""
+
+    selector: Annotated[str, Meta(max_length=browser.MAX_SELECTOR, description="The picture; needs `into`.")] = ""
+    into: Annotated[
+        str, Meta(max_length=browser.MAX_SELECTOR, description="The input that its text is filled into.")
+    ] = ""
+    name: Annotated[str, Meta(pattern=rf"^$|{NAME}", description="Where `data` has the text or the token.")] = ""
 
 
 Step = (

@@ -11,17 +11,20 @@ import typer
 
 from scrapeyard.cli.common.output import log_line
 from scrapeyard.cli.runs.local import open_yard
+from scrapeyard.engines.captcha.port import CaptchaEngine
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.model import Artifact, ExitReason
 from scrapeyard.sandbox.handles.frames import (
     BrowserFrame,
     FetchFrame,
+    SolveFrame,
     browser_call,
     failure_head,
     page_head,
     parse,
     request_of,
+    solved_head,
 )
 from scrapeyard.sandbox.handles.requests import browser_answer
 from scrapeyard.settings import Settings
@@ -86,7 +89,7 @@ class EngineThread:
     async def _serve(self) -> None:
         try:
             async with open_yard(self._settings, has_scripts=False) as yard:
-                channel = _EngineChannel(self._loop, await yard.engine())
+                channel = _EngineChannel(self._loop, await yard.engine(), yard.captchas)
                 self._ready.set_result(channel)
                 await self._ended.wait()
                 await channel.close()
@@ -99,10 +102,13 @@ class EngineThread:
 class _EngineChannel(Channel):
     """A script's end of the wire with nobody behind it: requests go straight to the engine."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, captchas: CaptchaEngine) -> None:
         self._loop = loop
         self._engine = engine
-        self._browsers = OpenBrowsers(engine.browsers, 1, Caller(), _ShellOwner(engine), SiteWait(None))
+        self._captchas = captchas
+        self._browsers = OpenBrowsers(
+            engine.browsers, 1, Caller(), _ShellOwner(engine), SiteWait(None), captchas=captchas
+        )
 
     async def close(self) -> None:
         """Close what is open in the browser. May be called twice."""
@@ -121,6 +127,8 @@ class _EngineChannel(Channel):
         try:
             if isinstance(frame, BrowserFrame):
                 return await browser_answer(self._browsers, frame, browser_call(frame, raw), raw[frame.size :])
+            if isinstance(frame, SolveFrame):
+                return solved_head(1, (await self._captchas.solve_image(raw, Caller())).text), b""
             if not isinstance(frame, FetchFrame) or frame.keep:
                 return {"t": "kept_error", "message": _NO_ARTIFACTS}, b""
             page = await self._engine.fetch(request_of(frame, raw), Caller())

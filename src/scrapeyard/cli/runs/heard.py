@@ -37,6 +37,7 @@ class _HeardServices:
         self._hidden = hidden
         self.fetch, self.download, self.artifact = inner.fetch, inner.download, inner.artifact
         self.open_browser, self.browse, self.close_browser = inner.open_browser, inner.browse, inner.close_browser
+        self.solve_image, self.solve_widget = inner.solve_image, inner.solve_widget
         self.enqueue, self.read_state, self.change_state = inner.enqueue, inner.read_state, inner.change_state
 
     def progress(self, progress: RunProgress) -> None:

@@ -18,6 +18,7 @@ from scrapeyard.cli.common.server_address import user_folder
 from scrapeyard.cli.runs.heard import Hear, HeardSandbox, heard_builtins
 from scrapeyard.cli.runs.local_state import LocalState, user_state
 from scrapeyard.engines.browser.port import BrowserEngine
+from scrapeyard.engines.captcha.engine import Captchas
 from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
 from scrapeyard.gateway.runs.documents import settle
@@ -32,8 +33,8 @@ from scrapeyard.sandbox.port import Wall
 from scrapeyard.settings import Settings
 from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.type_info import build_type_info
-from scrapeyard.worker.attempts.attempt import AttemptParts
 from scrapeyard.worker.attempts.environments import Preparer
+from scrapeyard.worker.attempts.parts import AttemptParts
 from scrapeyard.worker.runs import Executor
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class LocalYard:
         self.blobs = ObjectBlobs.in_folder(folder / "blobs")
         self._checker = InputChecker()
         self._state = state
+        self.captchas = Captchas(settings.captcha)
+        stack.push_async_callback(self.captchas.stop)
 
     def load(self, folder: Path) -> Scraper:
         """The scraper in a folder. Raises ScraperInvalid."""
@@ -174,6 +177,7 @@ class LocalYard:
             state=state,
             browser=browser,
             browser_contexts=self._settings.browser.contexts_per_run,
+            captchas=None if isinstance(browser, UnrecordedBrowser) else self.captchas,
         )
         return Executor(parts, MemoryQueue(), new_id("worker"))
 

@@ -7,13 +7,13 @@
 A script's `ctx.browser`, `engine="browser"`, `builtin/actions` and recordings all use `BrowserEngine.open`.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, Literal, Protocol
 
 from msgspec import Meta, Raw, Struct, field
 
-from scrapeyard.engines.browser.operations import Operation
+from scrapeyard.engines.browser.operations import AnyOperation, Operation
 from scrapeyard.engines.port import Caller, Proxy
 
 BrowserName = Literal["chromium", "firefox", "webkit"]
@@ -70,6 +70,8 @@ class Done(Struct, frozen=True):
     raw: bytes = b""
 
 
+Perform = Callable[[AnyOperation, bytes], Awaitable[Done]]
+"""Performs an operation in a context, as `BrowserContext.perform` says."""
 OPENED = "opened"
 
 

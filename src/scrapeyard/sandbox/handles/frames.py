@@ -91,15 +91,28 @@ class FetchFrame(_Numbered, tag="fetch", tag_field="t"):
 
 
 class BrowserFrame(_Numbered, tag="browser", tag_field="t"):
-    """The script opens, uses or closes a page in a browser. The raw part begins with JSON: the options, or the step;
-    files that the step uploads follow."""
+    """The script opens, uses or closes a page in a browser. The raw part begins with JSON: the options, the step, or
+    the captcha to solve; files that the step uploads follow."""
 
     n: Number
-    act: Literal["open", "do", "close"]
+    act: Literal["open", "do", "solve", "close"]
     size: Number = 0
     """Bytes of the JSON."""
     b: Number = 0
     """The number of the context, as the answer to `open` gave it."""
+
+
+class WidgetCall(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The captcha of a page is to be solved."""
+
+    tab: Annotated[int, Meta(ge=0, le=100)] = 0
+    timeout: Annotated[float, Meta(gt=0, le=3600)] | None = None
+
+
+class SolveFrame(_Numbered, tag="solve", tag_field="t"):
+    """The script wants a picture of text read; it is the raw part."""
+
+    n: Number
 
 
 class KeepArtifact(_Numbered, tag="artifact", tag_field="t"):
@@ -164,7 +177,7 @@ class Error(_Numbered, tag="error", tag_field="t"):
     spent: bool = False
 
 
-Request = FetchFrame | BrowserFrame | KeepArtifact | StateCall | EnqueueFrame
+Request = FetchFrame | BrowserFrame | SolveFrame | KeepArtifact | StateCall | EnqueueFrame
 """What the script waits for an answer to."""
 Frame = Ready | LogFrame | ProgressFrame | Request | Record | Result | Error
 
@@ -213,8 +226,8 @@ def _wish_of(wish: WishFrame) -> BrowserWish:
     )
 
 
-BrowserCall = ContextOptions | AnyOperation | None
-"""What comes with a browser frame: options to open with, a step, or nothing to close."""
+BrowserCall = ContextOptions | AnyOperation | WidgetCall | None
+"""What comes with a browser frame: options to open with, a step, a captcha to solve, or nothing to close."""
 
 
 def browser_call(frame: BrowserFrame, raw: bytes) -> BrowserCall:
@@ -223,12 +236,15 @@ def browser_call(frame: BrowserFrame, raw: bytes) -> BrowserCall:
         return None
     packed = raw[: frame.size]
     try:
-        return _options.decode(packed) if frame.act == "open" else read_operation(packed)
+        return read_operation(packed) if frame.act == "do" else _calls[frame.act].decode(packed)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise BadRequest(f"the browser cannot do this: {error}") from None
 
 
-_options = msgspec.json.Decoder(ContextOptions)
+_calls: dict[str, msgspec.json.Decoder[Any]] = {
+    "open": msgspec.json.Decoder(ContextOptions),
+    "solve": msgspec.json.Decoder(WidgetCall),
+}
 
 
 def page_head(number: int, page: FetchResponse) -> dict[str, Any]:
@@ -258,6 +274,11 @@ def failure_head(number: int, failure: FetchFailed) -> dict[str, Any]:
         "site_status": failure.site_status,
         "retry_after": failure.details.get("retry_after"),
     }
+
+
+def solved_head(number: int, text: str) -> dict[str, Any]:
+    """The frame with the text of a picture."""
+    return {"t": "solved", "n": number, "text": text}
 
 
 MAX_DEPTH = 200

@@ -1,5 +1,5 @@
-"""What a child asks for while it runs: pages, downloads, a browser, artifacts, its state, items. Serves them within the
-run's limits."""
+"""What a child asks for while it runs: pages, downloads, a browser, captchas, artifacts, its state, items. Serves them
+within the run's limits."""
 
 import asyncio
 import re
@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import Raw
 
 from scrapeyard.engines.browser.operations import OPENING
-from scrapeyard.engines.browser.port import ContextOptions
+from scrapeyard.engines.browser.port import ContextOptions, Done
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, ScrapeyardError, Unavailable
 from scrapeyard.model import ExitReason, Limits
@@ -20,11 +21,14 @@ from scrapeyard.sandbox.handles.frames import (
     FetchFrame,
     KeepArtifact,
     Request,
+    SolveFrame,
     StateCall,
+    WidgetCall,
     browser_call,
     failure_head,
     page_head,
     request_of,
+    solved_head,
 )
 from scrapeyard.sandbox.handles.unread import FetchGate
 from scrapeyard.sandbox.port import BrowserServices, ChildServices
@@ -83,6 +87,8 @@ class ChildRequests:
                 self.fetch(frame, raw)
             case BrowserFrame():
                 self.browser(frame, raw)
+            case SolveFrame():
+                self._serve(frame.n, _REQUEST_COST + len(raw), lambda: self._solve(frame, raw), is_fetch=False)
             case KeepArtifact():
                 self.artifact(frame, raw)
             case StateCall():
@@ -202,6 +208,15 @@ class ChildRequests:
                 self._gate.note_size(len(raw))
         self._asker.answer(head, raw)
 
+    async def _solve(self, frame: SolveFrame, image: bytes) -> None:
+        try:
+            text = await self._services.solve_image(image)
+        except FetchFailed as failure:
+            if failure.reason is ExitReason.FETCH_NOT_ALLOWED:
+                self._asker.count_refusal(failure.message)
+            raise
+        self._asker.answer(solved_head(frame.n, text))
+
     async def _fetch(self, request: FetchRequest) -> FetchResponse:
         async with self._gate:
             page = await self._services.fetch(request)
@@ -257,7 +272,10 @@ async def browser_answer(
         return head, b""
     if isinstance(given, ContextOptions):
         return {**head, "b": await services.open_browser(given)}, b""
-    done = await services.browse(frame.b, given, files)
+    if isinstance(given, WidgetCall):
+        done = Done(Raw(msgspec.json.encode(await services.solve_widget(frame.b, given.tab, given.timeout))))
+    else:
+        done = await services.browse(frame.b, given, files)
     value = bytes(done.value)
     return {**head, "size": len(value)}, value + done.raw
 

@@ -8,106 +8,42 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 from msgspec.structs import replace
 
 from scrapeyard.blobs.keys import SCREENSHOT
-from scrapeyard.blobs.port import Blobs
-from scrapeyard.builtin.registry import Builtin
 from scrapeyard.builtin.services import Services
 from scrapeyard.engines.browser.operations import AnyOperation
-from scrapeyard.engines.browser.port import BrowserEngine, ContextOptions, Done
+from scrapeyard.engines.browser.port import ContextOptions, Done
+from scrapeyard.engines.browser.widgets import no_captchas
 from scrapeyard.engines.ledger import Ledger
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
-from scrapeyard.errors import BadRequest, FetchFailed, ScraperNotFound, SourceUnavailable, Unavailable
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.errors import BadRequest, FetchFailed, Unavailable
 from scrapeyard.model import (
     Artifact,
-    BudgetLimits,
     ExitReason,
-    FetchPolicy,
-    Limits,
     LogLine,
     RunProgress,
-    Scraper,
     Usage,
 )
-from scrapeyard.repository.manifest.json_schemas import InputChecker
-from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.trust.secrets import redact
-from scrapeyard.sandbox.port import Sandbox, Series, Verdict, Work
-from scrapeyard.store.ports.operations import StateStore
-from scrapeyard.store.ports.runs import RunStore
+from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.worker.attempts.browsing import OpenBrowsers
-from scrapeyard.worker.attempts.environments import Prepared, Preparer
-from scrapeyard.worker.attempts.live import LiveViews
-from scrapeyard.worker.attempts.retrying import NextAttempt, RetryRules, postponement
-from scrapeyard.worker.attempts.slots import SlotLease
-from scrapeyard.worker.attempts.steps import as_value, checked, refused, run_builtin, unsaved, without_secrets
-from scrapeyard.worker.attempts.waiting import SiteWait, too_long
+from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
+from scrapeyard.worker.attempts.retrying import NextAttempt, postponement
+from scrapeyard.worker.attempts.steps import (
+    as_value,
+    checked,
+    fetched,
+    refused,
+    run_builtin,
+    unsaved,
+    usage_of,
+    without_secrets,
+)
+from scrapeyard.worker.attempts.waiting import too_long
 
 OutcomeT = TypeVar("OutcomeT")
-
-
-class AttemptParts(Struct, frozen=True, kw_only=True):
-    """The services of a worker that every attempt uses."""
-
-    catalogue: Catalogue
-    preparer: Preparer
-    sandbox: Sandbox
-    engine: HttpEngine
-    blobs: Blobs
-    builtins: dict[str, Builtin]
-    checker: InputChecker
-    state: StateStore
-    browser: BrowserEngine | None = None
-    """None: this worker has no browser."""
-    browser_contexts: int = 1
-    """Contexts that one run may have open at once."""
-    live: LiveViews | None = None
-    """Lets people watch the pages of runs; None: nobody can."""
-    runs: RunStore | None = None
-    """Where the progress of runs is kept while they go on; None: nowhere."""
-
-    async def find(self, wanted: str, digest: str, seat: SlotLease | None) -> Scraper:
-        """The scraper, from memory. Obtains content that is not known yet, without holding the slot.
-
-        Raises the errors that `steps.refused` explains.
-        """
-        try:
-            return self.catalogue.resolve(wanted, digest)
-        except (ScraperNotFound, Unavailable):
-            if seat is None:
-                return await self.catalogue.obtain(wanted, digest)
-        async with seat.released():
-            return await self.catalogue.obtain(wanted, digest)
-
-    async def prepare(self, scraper: Scraper, seat: SlotLease | None) -> Prepared:
-        """The scraper, with its config and packages. It is verified last, because packages may take minutes. A damaged
-        copy is fetched again, once. Raises the errors that `steps.refused` explains."""
-        prepared = await self.preparer.prepare(scraper, seat)
-        if await self.catalogue.verify(scraper):
-            return prepared
-        again = await self.catalogue.obtain(str(scraper.ref), scraper.ref.digest)
-        if not await self.catalogue.verify(again):
-            raise SourceUnavailable(f"the copy of {scraper.ref} on this worker is damaged; its log has more")
-        return replace(prepared, scraper=again)
-
-
-class AttemptPlan(Struct, frozen=True, kw_only=True):
-    """What a run, or all items of a batch, are run with."""
-
-    prepared: Prepared
-    limits: Limits
-    fetching: FetchPolicy
-    retries: RetryRules
-    site_wait: SiteWait
-    """Of the run, or of the whole batch: gives up the slot while every fetch waits."""
-    series: Series | None = None
-    """The child that serves the items of a batch one after another; None: each attempt has a child of its own."""
-    job_id: str = ""
-    has_rate: bool = False
-    """Whether the job has a rate of its own."""
-    job_budget: BudgetLimits = BudgetLimits()
 
 
 class ScrapeAttempt(ABC, Generic[OutcomeT]):
@@ -190,6 +126,16 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         """Perform a step in an open context. Raises FetchFailed."""
         return await self._browsing().browse(number, operation, raw)
 
+    async def solve_widget(self, number: int, tab: int, seconds: float | None) -> str:
+        """Solve the captcha of a page; its token. Raises FetchFailed."""
+        return await self._browsing().solve_widget(number, tab, seconds)
+
+    async def solve_image(self, image: bytes) -> str:
+        """The text in a picture. Raises FetchFailed."""
+        if self.parts.captchas is None:
+            raise no_captchas()
+        return (await self.parts.captchas.solve_image(image, self._caller or self._make_caller())).text
+
     async def close_browser(self, number: int) -> None:
         """Close a context and save what it leaves."""
         await self._browsing().close_browser(number)
@@ -198,7 +144,13 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         if self._browsers is None:
             caller, parts = self._caller or self._make_caller(), self.parts
             self._browsers = OpenBrowsers(
-                parts.browser, parts.browser_contexts, caller, self, self.plan.site_wait, live=parts.live
+                parts.browser,
+                parts.browser_contexts,
+                caller,
+                self,
+                self.plan.site_wait,
+                live=parts.live,
+                captchas=parts.captchas,
             )
         return self._browsers
 
@@ -249,32 +201,10 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
 
     def usage(self, verdict: Verdict) -> Usage:
         """What it used."""
-        usage = Usage(
-            wall_ms=round(verdict.wall_ms, 3),
-            cpu_ms=round(verdict.cpu_ms, 2),
-            memory_mb=round(verdict.memory_mb, 1),
-            output_bytes=verdict.output_bytes,
-            log_bytes=verdict.log_bytes,
-            records=verdict.records,
-        )
+        usage = usage_of(verdict)
         if self._caller is None:
             return usage
-        ledger = self._caller.ledger
-        return replace(
-            usage,
-            fetches=self.fetches,
-            requests=ledger.spent.requests,
-            # An engine that replays recorded pages keeps no books.
-            bytes_received=max(ledger.spent.bytes, self.bytes_received),
-            bytes_by_class=dict(ledger.bytes_by_class),
-            solver_calls=ledger.solver_calls,
-            solver_successes=ledger.solver_successes,
-            browser_pages=ledger.browser_pages,
-            browser_saved_bytes=ledger.browser_saved,
-            captcha_calls=ledger.captcha_calls,
-            captcha_successes=ledger.captcha_successes,
-            captcha_cost=round(ledger.captcha_cost, 6),
-        )
+        return fetched(usage, self._caller.ledger, self.fetches, self.bytes_received)
 
     async def _verdict(self) -> Verdict:
         try:
@@ -323,6 +253,8 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             open_browser=lambda options: self._browsing().lent(options),
             artifact=self.artifact,
             progress=self.progress,
+            solve_image=self.solve_image,
+            solve_widget=lambda *given: self._browsing().solve_in(*given),
         )
 
     def _retry(self, verdict: Verdict) -> NextAttempt | None:

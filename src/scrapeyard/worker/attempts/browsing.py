@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from scrapeyard.builtin.services import Perform
 from scrapeyard.engines.browser.operations import AnyOperation, Goto
 from scrapeyard.engines.browser.pages import answer_of, no_browser
 from scrapeyard.engines.browser.port import (
@@ -24,7 +23,10 @@ from scrapeyard.engines.browser.port import (
     Done,
     KeptFile,
     LogMessage,
+    Perform,
 )
+from scrapeyard.engines.browser.widgets import solve_widget
+from scrapeyard.engines.captcha.port import CaptchaEngine
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed, Unavailable
 from scrapeyard.model import Artifact, ExitReason
@@ -95,6 +97,7 @@ class OpenBrowsers:
         wait: SiteWait,
         *,
         live: LiveViews | None = None,
+        captchas: CaptchaEngine | None = None,
     ) -> None:
         """`live` lets people watch the pages; None: nobody can."""
         self._engine = engine
@@ -103,6 +106,7 @@ class OpenBrowsers:
         self._owner = owner
         self._wait = wait
         self._live = live
+        self._captchas = captchas
         self._held: dict[int, _Held] = {}
         self._numbers = itertools.count(1)
         self._messages = 0
@@ -142,6 +146,14 @@ class OpenBrowsers:
             done = await self._perform(context, operation, raw)
         await self._pay()
         return done
+
+    async def solve_widget(self, number: int, tab: int, seconds: float | None) -> str:
+        """Solve the captcha of a page; its token. Raises FetchFailed."""
+        return await self.solve_in(partial(self.browse, number), tab, seconds)
+
+    async def solve_in(self, perform: Perform, tab: int, seconds: float | None) -> str:
+        """As `solve_widget`, in a context that was lent. Raises FetchFailed."""
+        return await solve_widget(perform, self._captchas, self._caller, tab=tab, seconds=seconds)
 
     async def _goto(self, context: BrowserContext, operation: Goto) -> Done:
         """Open a page as a fetch does: in the site's turn, within the budgets, and noted among the fetches."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from scrapeyard.builtin.registry import Builtin
 from scrapeyard.builtin.services import Services
+from scrapeyard.engines.ledger import Ledger
 from scrapeyard.errors import (
     BadRequest,
     FetchFailed,
@@ -20,7 +21,7 @@ from scrapeyard.errors import (
     SourceUnavailable,
     Unavailable,
 )
-from scrapeyard.model import ExitReason, Limits, RunError, Scraper
+from scrapeyard.model import ExitReason, Limits, RunError, Scraper, Usage
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.port import Verdict
@@ -159,3 +160,33 @@ def as_value(packed: bytes | None) -> bytes:
 def since(start: float) -> float:
     """Milliseconds since `start`."""
     return (time.perf_counter() - start) * 1000
+
+
+def usage_of(verdict: Verdict) -> Usage:
+    """What the child used."""
+    return Usage(
+        wall_ms=round(verdict.wall_ms, 3),
+        cpu_ms=round(verdict.cpu_ms, 2),
+        memory_mb=round(verdict.memory_mb, 1),
+        output_bytes=verdict.output_bytes,
+        log_bytes=verdict.log_bytes,
+        records=verdict.records,
+    )
+
+
+def fetched(usage: Usage, ledger: Ledger, fetches: int, received: int) -> Usage:
+    """The usage with what fetches used. An engine that replays recorded pages keeps no books: `received` counts."""
+    return replace(
+        usage,
+        fetches=fetches,
+        requests=ledger.spent.requests,
+        bytes_received=max(ledger.spent.bytes, received),
+        bytes_by_class=dict(ledger.bytes_by_class),
+        solver_calls=ledger.solver_calls,
+        solver_successes=ledger.solver_successes,
+        browser_pages=ledger.browser_pages,
+        browser_saved_bytes=ledger.browser_saved,
+        captcha_calls=ledger.captcha_calls,
+        captcha_successes=ledger.captcha_successes,
+        captcha_cost=round(ledger.captcha_cost, 6),
+    )

@@ -17,7 +17,7 @@ from scrapeyard.model.job import BY_BUDGET, Batch, BatchItem, ItemOutcome, Job, 
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan
+from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.retrying import RetryRules
 from scrapeyard.worker.attempts.slots import SlotLease, Slots
 from scrapeyard.worker.attempts.steps import limits_of, refused

@@ -22,7 +22,8 @@ from scrapeyard.model.job import BatchItem, ItemOutcome, ItemStatus, Job
 from scrapeyard.results.exports.cells import as_time
 from scrapeyard.results.item_objects import ItemEnd, ItemObjects
 from scrapeyard.sandbox.port import Verdict
-from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan, ScrapeAttempt
+from scrapeyard.worker.attempts.attempt import ScrapeAttempt
+from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.retrying import MOST_SECONDS, NextAttempt, RetryRules
 from scrapeyard.worker.batches.found import FoundItems
 
