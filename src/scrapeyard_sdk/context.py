@@ -141,6 +141,12 @@ class Context(BaseContext):
         """
         _enqueued(await self._channel.request(*_item_request(given, item_id)))
 
+    async def solve_image(self, data: bytes) -> str:
+        """The text in a picture of a captcha: PNG, JPEG or GIF, at most 2 MB, 100 of them per run. It must be allowed:
+        `policy.captcha`. Raises FetchError: `fetch_not_allowed`, or `fetch_captcha` if it cannot be read. The answer
+        may be wrong; the page tells."""
+        return _solved(await self._channel.request({"t": "solve"}, bytes(data)))
+
     async def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
         """Get a page through the worker's engines. Any status is a page; raises FetchError when none came.
 
@@ -190,6 +196,10 @@ class SyncContext(BaseContext):
     def enqueue(self, given: "str | dict[str, Any]", *, item_id: str = "") -> None:
         """Add an item to this run's job. As `Context.enqueue`."""
         _enqueued(self._channel.wait_for(self._channel.ask(*_item_request(given, item_id))))
+
+    def solve_image(self, data: bytes) -> str:
+        """The text in a picture of a captcha. As `Context.solve_image`."""
+        return _solved(self._channel.wait_for(self._channel.ask({"t": "solve"}, bytes(data))))
 
     def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
         """Get a page through the worker's HTTP engine. Options and errors as in `Context.fetch`."""
@@ -287,10 +297,21 @@ def _amount(value: Any) -> float:
     return min(max(0.0, number), 1e12) if math.isfinite(number) else 0.0
 
 
+def _solved(answer: Answer) -> str:
+    if answer[0]["t"] == "page_error":
+        raise _fetch_error(answer[0])
+    text: str = answer[0]["text"]
+    return text
+
+
+def _fetch_error(head: dict[str, Any]) -> FetchError:
+    return FetchError(head["reason"], head["message"], head.get("site_status"), head.get("retry_after"))
+
+
 def _page(answer: Answer, fetch: Callable[..., Any] | None = None) -> Page:
     head, raw = answer
     if head["t"] == "page_error":
-        raise FetchError(head["reason"], head["message"], head.get("site_status"), head.get("retry_after"))
+        raise _fetch_error(head)
     if head["t"] == "kept_error":
         raise ArtifactError(head.get("message", "the page was not kept"))
     return Page(

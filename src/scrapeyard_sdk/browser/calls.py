@@ -139,15 +139,22 @@ class BrowserCalls:
 
     async def _do(self, do: str, raw: bytes = b"", /, **fields: Any) -> tuple[Any, bytes]:
         """Perform a step; its value and its bytes. Fields that are None are left out. Raises BrowserError."""
-        if not self._context:
-            raise BrowserError("browser_step", "this page is not open; use it within `with ctx.browser() as page:`")
+        self._check_open()
         if do in _OPENING:
             self._ctx.spend_fetch()
         step: dict[str, Any] = {"do": do, "tab": self._tab, "frame": self._path}
         step |= {name: value for name, value in fields.items() if value is not None}
-        head, found = _checked(await self._ask("do", step, raw))
-        size = int(head["size"])
-        return json.loads(found[:size]), found[size:]
+        return _returned(await self._ask("do", step, raw))
+
+    async def _solve(self, timeout: float | None) -> str:
+        """Solve the captcha of the tab; its token. Raises BrowserError."""
+        self._check_open()
+        token: str = _returned(await self._ask("solve", {"tab": self._tab, "timeout": timeout}))[0]
+        return token
+
+    def _check_open(self) -> None:
+        if not self._context:
+            raise BrowserError("browser_step", "this page is not open; use it within `with ctx.browser() as page:`")
 
     async def _ask(self, act: str, given: dict[str, Any], raw: bytes = b"") -> "Answer":
         packed = json.dumps(given, allow_nan=False).encode()
@@ -163,6 +170,13 @@ class BrowserCalls:
             if isinstance(self, Awaited):
                 await saved
         return data
+
+
+def _returned(answer: "Answer") -> tuple[Any, bytes]:
+    """The value of a step, and its bytes."""
+    head, found = _checked(answer)
+    size = int(head["size"])
+    return json.loads(found[:size]), found[size:]
 
 
 def _checked(answer: "Answer") -> "Answer":

@@ -134,6 +134,22 @@ class _PageCalls(ElementCalls):
         return await self._save(save_as, (await self._do("screenshot", **fields, timeout=timeout))[1])
 
     @both
+    async def solve_captcha(self, selector: str = "", into: str = "", *, timeout: float | None = None) -> str:
+        """Solve a captcha, where `policy.captcha` allows it: the picture `selector`, whose text is filled into `into`;
+        without them the checkbox of Turnstile, reCAPTCHA or hCaptcha, wherever it is in the page. Returns the text, or
+        the token. `timeout`: seconds for a click to be enough; 20. Raises BrowserError or FetchError: `fetch_captcha`,
+        `fetch_not_allowed`."""
+        if bool(selector) != bool(into):
+            raise TypeError("a picture needs both selector and into; a checkbox needs neither")
+        if not selector:
+            return await self._solve(timeout)
+        picture = (await self._do("screenshot", selector=selector, timeout=timeout))[1]
+        read: Any = self._ctx.solve_image(picture)
+        text: str = await read if isinstance(self, Awaited) else read
+        await self._do("fill", selector=into, text=text, timeout=timeout)
+        return text
+
+    @both
     async def pdf(
         self,
         *,
