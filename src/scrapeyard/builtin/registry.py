@@ -1,17 +1,16 @@
 """The built-in scrapers, each with its description and its code."""
 
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from scrapeyard import __version__
 from scrapeyard.builtin import ACTIONS, ECHO, MAP, PAGE, PRODUCT, REPLAY, SELECT, scrapers, selecting
-from scrapeyard.builtin.actions.interpreter import ACTIONS_INPUT, ACTIONS_OUTPUT, run_actions
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
-from scrapeyard.builtin.replay.player import REPLAY_OUTPUT, run_replay
-from scrapeyard.builtin.replay.recording import REPLAY_INPUT
-from scrapeyard.builtin.services import Run, with_fetch
+from scrapeyard.builtin.services import Run, Services, with_fetch
 from scrapeyard.model import Defaults, Limits, Scraper, ScraperRef
 
 _BROWSER_LIMITS = Limits(wall_seconds=300)
@@ -75,7 +74,21 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
     return {builtin.scraper.ref.id: builtin for builtin in (*made, *_in_a_browser())}
 
 
+async def _run_actions(services: Services, given: dict[str, Any]) -> dict[str, Any]:
+    from scrapeyard.builtin.actions.interpreter import run_actions  # noqa: PLC0415 - loads slowly, for few
+
+    return await run_actions(services, given)
+
+
+async def _run_replay(services: Services, given: dict[str, Any]) -> dict[str, Any]:
+    from scrapeyard.builtin.replay.player import run_replay  # noqa: PLC0415 - as above
+
+    return await run_replay(services, given)
+
+
 def _in_a_browser() -> tuple[Builtin, ...]:
+    """Their schemas are made of the steps' structs, which takes long; so they are written down."""
+    schemas = msgspec.json.decode(Path(__file__).with_name("browser_schemas.json").read_bytes())
     return (
         Builtin(
             scraper=_described(
@@ -83,24 +96,24 @@ def _in_a_browser() -> tuple[Builtin, ...]:
                 name="Actions",
                 description="Steps in a browser, written as JSON: open, click, type, wait, extract, with conditions "
                 "and loops.",
-                input_schema=ACTIONS_INPUT,
-                output_schema=ACTIONS_OUTPUT,
+                input_schema=schemas[ACTIONS]["input"],
+                output_schema=schemas[ACTIONS]["output"],
                 limits=_BROWSER_LIMITS,
                 policy=_ONCE,
             ),
-            run=run_actions,
+            run=_run_actions,
         ),
         Builtin(
             scraper=_described(
                 REPLAY,
                 name="Replay",
                 description="A recording of Chrome's DevTools, performed in a browser as it is.",
-                input_schema=REPLAY_INPUT,
-                output_schema=REPLAY_OUTPUT,
+                input_schema=schemas[REPLAY]["input"],
+                output_schema=schemas[REPLAY]["output"],
                 limits=_BROWSER_LIMITS,
                 policy=_ONCE,
             ),
-            run=run_replay,
+            run=_run_replay,
         ),
     )
 
