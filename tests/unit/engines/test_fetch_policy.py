@@ -23,6 +23,7 @@ _POLICIES = st.builds(
     proxy=st.sampled_from(["", "none", "home"]),
     escalate=st.sampled_from([None, True, False]),
     allow_residential=st.sampled_from([None, True, False]),
+    captcha=st.sampled_from(["", "off", "vendor"]),
     max_age_seconds=st.sampled_from([None, 0.0, 5.0]),
     budget=st.builds(BudgetLimits, requests=st.sampled_from([None, 1, 2]), seconds=st.sampled_from([None, 1.0])),
     backoff=st.builds(Backoff, kind=st.sampled_from(["", "linear"]), factor=st.sampled_from([None, 1.0, 3.0])),
@@ -32,7 +33,7 @@ _POLICIES = st.builds(
 @given(_POLICIES, _POLICIES)
 def test_the_stronger_wins_where_it_says_something(strong: FetchPolicy, weak: FetchPolicy) -> None:
     both, silent = strong.over(weak), FetchPolicy()
-    for name in ("robots", "proxy", "escalate", "allow_residential", "max_age_seconds"):
+    for name in ("robots", "proxy", "escalate", "allow_residential", "captcha", "max_age_seconds"):
         own = getattr(strong, name)
         assert getattr(both, name) == (getattr(weak, name) if own == getattr(silent, name) else own)
     assert both.budget == strong.budget.over(weak.budget)
