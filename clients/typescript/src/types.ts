@@ -908,7 +908,7 @@ export type JobCall = {
   form?: Record<string, string | number | boolean>;
 } | string;
   /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `browser` if `browser` says how. As `input.engine`. */
-  engine?: "auto" | "http" | "browser" | "light" | "solver";
+  engine?: "auto" | "http" | "browser" | "solver";
   /** What a browser does with the page before it is read. As `input.browser`. */
   browser?: {
   /** Selector of an element to wait for. */
@@ -2120,7 +2120,7 @@ export type ScheduledScrape = {
   form?: Record<string, string | number | boolean>;
 } | string;
   /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `browser` if `browser` says how. As `input.engine`. */
-  engine?: "auto" | "http" | "browser" | "light" | "solver";
+  engine?: "auto" | "http" | "browser" | "solver";
   /** What a browser does with the page before it is read. As `input.browser`. */
   browser?: {
   /** Selector of an element to wait for. */
@@ -2246,7 +2246,7 @@ export type ScrapeCall = {
   form?: Record<string, string | number | boolean>;
 } | string;
   /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `browser` if `browser` says how. As `input.engine`. */
-  engine?: "auto" | "http" | "browser" | "light" | "solver";
+  engine?: "auto" | "http" | "browser" | "solver";
   /** What a browser does with the page before it is read. As `input.browser`. */
   browser?: {
   /** Selector of an element to wait for. */
