@@ -113,9 +113,18 @@ def _read(reader: "object", image: bytes) -> Reading:
 
 
 def _reading(found: "object") -> Reading:
-    if isinstance(found, dict):
-        return Reading(text=str(found.get("text", ""))[:_MAX_TEXT], confidence=float(found.get("confidence") or 0))
-    return Reading(text=str(found)[:_MAX_TEXT])
+    if not isinstance(found, dict):
+        return Reading(text=str(found)[:_MAX_TEXT])
+    return Reading(text=str(found.get("text", ""))[:_MAX_TEXT], confidence=_confidence(found.get("probabilities")))
+
+
+def _confidence(probabilities: "object") -> float:
+    """That of the least certain place: the mean, which the model gives, hides a letter that it guessed among gaps that
+    are certain."""
+    import numpy as np  # noqa: PLC0415 - comes with the model
+
+    places = np.max(np.asarray(probabilities or [[0.0]], dtype=float), axis=-1)
+    return float(np.min(places))
 
 
 if __name__ == "__main__":

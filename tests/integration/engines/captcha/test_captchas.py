@@ -135,3 +135,11 @@ async def test_a_click_that_is_enough_costs_nothing(paid: Captchas, vendor_site:
     answer = await paid.solve_widget(Widget(kind="recaptcha", site_key="k", url="https://shop.test/"), mine, click)
     assert (answer.text, answer.solver, vendor_site.tasks) == ("clicked", "browser", [])
     assert (mine.ledger.captcha_calls, mine.ledger.captcha_successes, mine.ledger.captcha_cost) == (1, 1, 0)
+
+
+async def test_the_model_knows_which_pictures_it_guessed(captchas: Captchas) -> None:
+    mine, plain, hard = caller(), [], []
+    for seed in range(10):
+        plain.append((await captchas.solve_image(picture("h4km", seed), mine)).confidence or 0)
+        hard.append((await captchas.solve_image(picture("h4km", seed, lines=60, tilt=60), mine)).confidence or 0)
+    assert sorted(plain)[5] > 0.9 > sorted(hard)[5], (plain, hard)
