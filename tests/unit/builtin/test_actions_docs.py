@@ -15,6 +15,8 @@ from scrapeyard.repository.manifest.json_schemas import InputChecker
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "actions.md"
 _COMMON = ("do", "timeout", "optional", "frame")
+_ELEMENT = "The element: CSS, `text=…`, `xpath=…`, `role=…`, `a >> b`."
+"""Of a selector that a step needs: said once, above the table."""
 _TABLE = re.compile(r"(?<=<!-- steps -->\n).*(?=<!-- end of steps -->)", re.DOTALL)
 
 
@@ -24,9 +26,10 @@ def table() -> str:
     for kind in ACTIONS_INPUT["$defs"]["Steps"]["items"]["allOf"]:
         name = kind["if"]["properties"]["do"]["const"]
         step = ACTIONS_INPUT["$defs"][kind["then"]["$ref"].rpartition("/")[2]]
-        rows.append(f"| **`{name}`** | {step['description']} |")
+        needs_element = step["properties"].get("selector", {}).get("description") == _ELEMENT
+        rows.append(f"| **`{name}`**{' (`selector`)' if needs_element else ''} | {step['description']} |")
         for field, schema in step["properties"].items():
-            if field not in _COMMON:
+            if field not in _COMMON and schema["description"] != _ELEMENT:
                 needed = " (required)" if field in step["required"] else ""
                 rows.append(f"| `{field}` | {schema['description'].replace('|', chr(92) + '|')}{needed} |")
     return "\n".join(rows) + "\n"

@@ -350,10 +350,15 @@ class ForEachStep(ActionStep, frozen=True, kw_only=True):
 
 
 class SolveCaptchaStep(ActionStep, frozen=True, kw_only=True):
-    """Solve the captcha of the page, if policy allows it: a picture of text, or without `selector` the checkbox of
-    Turnstile, reCAPTCHA or hCaptcha."""
+    """Solve a captcha, where policy allows it: a picture of text, or a checkbox."""
 
-    selector: Annotated[str, Meta(max_length=browser.MAX_SELECTOR, description="The picture; needs `into`.")] = ""
+    selector: Annotated[
+        str,
+        Meta(
+            max_length=browser.MAX_SELECTOR,
+            description="The picture, with `into`; empty: the checkbox of Turnstile, reCAPTCHA or hCaptcha.",
+        ),
+    ] = ""
     into: Annotated[
         str, Meta(max_length=browser.MAX_SELECTOR, description="The input that its text is filled into.")
     ] = ""
