@@ -296,8 +296,8 @@ async def test_rebinding_of_a_name_that_is_known_already(
         fickle = Fickle([IPv4Address("127.0.0.2"), IPv4Address("127.0.0.1")])
         engine = make_engine(fickle, allow_hosts=("127.0.0.2/32",))
         await engine.fetch(FetchRequest(url=f"http://rebind.example:{harmless.port}/"), Caller())
-        monkeypatch.setattr(engine._names, "_keep_seconds", -1.0)
-        engine._names._known.clear()
+        monkeypatch.setattr(engine._dns._names, "_keep_seconds", -1.0)
+        engine._dns._names._known.clear()
         assert await attack(engine, f"http://rebind.example:{inside.port}/") is ExitReason.FETCH_PRIVATE_ADDRESS
 
 

@@ -341,20 +341,24 @@ class Following:
         self._read_sitemaps[job.id] = added, tuple(gaps[:_GAPS])
 
     async def _take_sitemap(self, job: Job, source: FollowSource, links: PageLinks, home: str) -> tuple[int, list[str]]:
-        """Add the URLs that the sitemaps of a host name. A host without any is no fault."""
+        """Add the URLs that the sitemaps of a host name; how many of them the job has, whether links name them too or
+        not. A host without any is no fault."""
         caller = caller_of(job)
         sitemaps = Sitemaps(self._engine, SitemapSource(url=home), caller)
-        added = 0
+        taken = 0
         try:
             async with aclosing(sitemaps.rows()) as pieces:
                 async for piece in pieces:
                     named = links.listed({str(url): home for _, url in piece.rows}, depth=1)
-                    added += await self._add(job, named.items, limit=source.limit)
-                    if await self._total(job) >= source.limit and await self._unknown(job, named.items):
-                        return added, [*sitemaps.gaps, "the sitemap has more pages than the limit leaves room for"]
+                    await self._add(job, named.items, limit=source.limit)
+                    is_full = await self._total(job) >= source.limit
+                    left = await self._unknown(job, named.items) if is_full else 0
+                    taken += len(named.items) - left
+                    if left:
+                        return taken, [*sitemaps.gaps, "the sitemap has more pages than the limit leaves room for"]
         except (FetchFailed, ListUnreadable):
             return 0, []
-        return added, sitemaps.gaps
+        return taken, sitemaps.gaps
 
     async def _total(self, job: Job) -> int:
         now = await self._store.jobs.get(job.id)

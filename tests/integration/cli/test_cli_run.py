@@ -10,7 +10,10 @@ import pytest
 
 from tests.integration.cli_stand import EXAMPLES, PATIENCE, Stand, on_terminal, until_gone
 
-BUILT_IN = ("builtin/echo", "builtin/map", "builtin/page", "builtin/product", "builtin/select")
+BUILT_IN = (
+    *("builtin/actions", "builtin/echo", "builtin/map", "builtin/page", "builtin/product", "builtin/replay"),
+    "builtin/select",
+)
 
 
 @pytest.fixture(scope="module")
@@ -167,11 +170,7 @@ def test_a_new_scraper_is_listed_and_runs(stand: Stand, shop: str, tmp_path: Pat
     assert f"--scrapers {tmp_path}" in made.err
     listed = stand.cli("scrapers", "list", "--scrapers", str(tmp_path))
     assert [row[0] for row in listed.rows] == [
-        "builtin/echo",
-        "builtin/map",
-        "builtin/page",
-        "builtin/product",
-        "builtin/select",
+        *BUILT_IN,
         "shop/page",
     ]
     assert stand.cli("run", str(tmp_path / "shop" / "page"), f"url={shop}/", "--allow-private").status == 0
@@ -183,11 +182,7 @@ def test_a_folder_is_listed_without_asking_any_repository(stand: Stand, tmp_path
     away = {"SCRIPT_REPOSITORY_TYPE": "http", "SCRIPT_REPOSITORY_URL": "http://127.0.0.1:9/"}
     listed = stand.cli("scrapers", "list", "--scrapers", str(tmp_path), SCRAPEYARD_DATA_DIR=str(tmp_path / "d"), **away)
     assert [row[0] for row in listed.rows] == [
-        "builtin/echo",
-        "builtin/map",
-        "builtin/page",
-        "builtin/product",
-        "builtin/select",
+        *BUILT_IN,
         "lab/one",
     ], listed.err
     assert not (tmp_path / "d").exists()

@@ -56,7 +56,9 @@ def test_the_list_may_be_narrowed(yard: Yard) -> None:
     assert [row[0] for row in yard("scrapers", "list", "--search", "LAB/").rows] == ["lab/lab"]
     listed = yard("scrapers", "list", "--json").json
     assert {each["id"]: each["source"] for each in listed} == {
+        "builtin/actions": "",
         "builtin/echo": "",
+        "builtin/replay": "",
         "builtin/page": "",
         "builtin/product": "",
         "builtin/select": "",

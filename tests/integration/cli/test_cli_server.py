@@ -151,7 +151,8 @@ def test_explain_and_artifacts(yard: Client, done: str) -> None:
 
 def test_scrapers_workers_and_health(yard: Client) -> None:
     rows = {row[0]: row for row in yard("scrapers").rows}
-    built_in = {"builtin/echo", "builtin/map", "builtin/page", "builtin/product", "builtin/select"}
+    names = ("actions", "echo", "map", "page", "product", "replay", "select")
+    built_in = {f"builtin/{name}" for name in names}
     assert set(rows) == built_in | {"lab/broken", "lab/lab"}
     assert yard("scrapers", "show", "lab/lab").json["input_schema"]["properties"]["seconds"]
     yard.stand.write("lab/added", "def run(ctx):\n    return 1\n")

@@ -32,6 +32,7 @@ CONFIG = """
 wait_seconds = {wait}
 
 [escalation]
+browser = false
 solver_url = "{solver}"
 
 [[proxies.pools]]

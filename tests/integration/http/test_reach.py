@@ -69,10 +69,10 @@ async def test_a_name_that_changes_its_mind_is_reached_where_it_was_checked(
     async with Site() as good, Site(host="127.0.0.2") as secret:
         good.routes["/"] = page(b"good")
         engine = make_engine(resolve=rebinding, allow_private=False, allow_hosts=("127.0.0.1/32",))
-        engine._names._keep_seconds = 3600.0
+        engine._dns._names._keep_seconds = 3600.0
         for _ in range(3):
             assert (await engine.fetch(FetchRequest(url=good.url("/", "rebind.example")), Caller())).body == b"good"
-        engine._names._known.clear()  # as if half a minute had passed
+        engine._dns._names._known.clear()  # as if half a minute had passed
         again = engine.fetch(FetchRequest(url=good.url("/", "rebind.example")), Caller())
         assert await reason_of(again) is ExitReason.FETCH_PRIVATE_ADDRESS
         assert (secret.asked, secret.open) == ([], 0)

@@ -18,6 +18,7 @@ async def test_the_engines_that_it_fetches_with(tmp_path: Path, solver_url: str,
             "gateway": {"port": 0},
             "repository": {"installed": False},
             "escalation": {"solver_url": solver_url},
+            "browser": {"enabled": False},
             "worker": {"slots": 1, "drain_seconds": 0},
         }
     )

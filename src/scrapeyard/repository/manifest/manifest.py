@@ -113,8 +113,13 @@ def read_manifest(text: bytes, where: str, read_file: ReadFile | None = None) ->
 
 
 def _strange(table: dict[str, Any], where: str) -> Iterator[ScraperInvalid]:
+    """The keys that are known are listed once."""
     known = {"schema", "input", "output", *_READERS}
-    return (Place(where, key[:100]).fault(f"no such key{meant(key, known)}") for key in table if key not in known)
+    strange = [key for key in table if key not in known]
+    for number, key in enumerate(strange):
+        words = meant(key, known) if number < _FAULTS_TOLD else ""
+        is_list = words.startswith("; known are")
+        yield Place(where, key[:100]).fault(f"no such key{'' if is_list and number else words}")
 
 
 def _missing(table: dict[str, Any], where: str) -> Iterator[ScraperInvalid]:
