@@ -1,36 +1,5 @@
 // Made of the OpenAPI document by `make clients`. Do not change it by hand.
 
-/** Steps in a browser, written as JSON: open, click, type, wait, extract, with conditions and loops. */
-export type ActionsResult = {
-  /** What was extracted, by the names of the steps. */
-  data: Record<string, unknown>;
-  /** What was done, in order. */
-  steps: Array<{
-  /** Number of the step, from 1, as it was performed. */
-  n: number;
-  /** Where it stands in the input, such as `steps[3].then[0]`. */
-  path: string;
-  /** What it does. */
-  do: string;
-  /** Whether it succeeded. */
-  ok: boolean;
-  /** How long it took. */
-  ms: number;
-  /** Why it failed. */
-  error?: string;
-  /** What else is to be said of it. */
-  note?: string;
-  /** The artifact that shows the page after it. */
-  screenshot?: string;
-}>;
-  /** Steps that were performed; `steps` shows at most 1,000 of them. */
-  performed: number;
-  /** Where the page was at the end. */
-  url: string | null;
-  /** The page's title at the end. */
-  title: string | null;
-};
-
 /** More items for a job that runs. */
 export type AppendCall = {
   /** Of a list; `auto`: as it looks. */
@@ -395,7 +364,7 @@ export type DeadLetterDocument = {
   /** The page that linked to it first. */
   referrer: string | null;
   /** Null before the end and where the data is an object: `artifacts` has it. */
-  result: PageResult | ProductResult | SelectResult | ActionsResult | ReplayResult | unknown;
+  result: PageResult | ProductResult | SelectResult | unknown;
   /** Size of the result in bytes. */
   result_bytes: number;
   /** Files that were kept. */
@@ -806,7 +775,7 @@ export type ItemDocument = {
   /** The page that linked to it first. */
   referrer: string | null;
   /** Null before the end and where the data is an object: `artifacts` has it. */
-  result: PageResult | ProductResult | SelectResult | ActionsResult | ReplayResult | unknown;
+  result: PageResult | ProductResult | SelectResult | unknown;
   /** Size of the result in bytes. */
   result_bytes: number;
   /** Files that were kept. */
@@ -1746,37 +1715,6 @@ export type RedrivenDocument = {
   job: JobDocument;
 };
 
-/** A recording of Chrome's DevTools, performed in a browser as it is. */
-export type ReplayResult = {
-  /** Title of the recording. */
-  recording: string;
-  /** What was done, in order. */
-  steps: Array<{
-  /** Number of the step, from 1, as it was performed. */
-  n: number;
-  /** Where it stands in the input, such as `steps[3].then[0]`. */
-  path: string;
-  /** What it does. */
-  do: string;
-  /** Whether it succeeded. */
-  ok: boolean;
-  /** How long it took. */
-  ms: number;
-  /** Why it failed. */
-  error?: string;
-  /** What else is to be said of it. */
-  note?: string;
-  /** The artifact that shows the page after it. */
-  screenshot?: string;
-}>;
-  /** Steps that were performed; `steps` shows at most 1,000 of them. */
-  performed: number;
-  /** Where the page was at the end. */
-  url: string | null;
-  /** The page's title at the end. */
-  title: string | null;
-};
-
 /** How the pool does in one worker. */
 export type RestingDocument = {
   /** The worker's id. */
@@ -1884,7 +1822,7 @@ export type RunDocument = {
   /** @deprecated Another name of `finished_at, started_at or created_at, the last that is set`. */
   updated_at?: string | null;
   /** What the scraper returned; null before the end and for a skip. Of a failed run: the records that the script yielded before, or null. */
-  result: PageResult | ProductResult | SelectResult | ActionsResult | ReplayResult | unknown;
+  result: PageResult | ProductResult | SelectResult | unknown;
 };
 
 /** Several runs that have all ended, each saying how. */
@@ -2929,7 +2867,7 @@ export type WholeItemDocument = {
   /** The page that linked to it first. */
   referrer: string | null;
   /** Null before the end and where the data is an object: `artifacts` has it. */
-  result: PageResult | ProductResult | SelectResult | ActionsResult | ReplayResult | unknown;
+  result: PageResult | ProductResult | SelectResult | unknown;
   /** Size of the result in bytes. */
   result_bytes: number;
   /** Files that were kept. */

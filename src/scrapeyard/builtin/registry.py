@@ -10,7 +10,7 @@ from scrapeyard import __version__
 from scrapeyard.builtin import ACTIONS, ECHO, MAP, PAGE, PRODUCT, REPLAY, SELECT, scrapers, selecting
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
-from scrapeyard.builtin.services import Run, Services, with_fetch
+from scrapeyard.builtin.services import Run, with_fetch
 from scrapeyard.model import Defaults, Limits, Scraper, ScraperRef
 
 _BROWSER_LIMITS = Limits(wall_seconds=300)
@@ -71,51 +71,33 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
             run=with_fetch(scrapers.echo),
         ),
     )
-    return {builtin.scraper.ref.id: builtin for builtin in (*made, *_in_a_browser())}
+    return {builtin.scraper.ref.id: builtin for builtin in made}
 
 
-async def _run_actions(services: Services, given: dict[str, Any]) -> dict[str, Any]:
-    from scrapeyard.builtin.actions.interpreter import run_actions  # noqa: PLC0415 - loads slowly, for few
-
-    return await run_actions(services, given)
-
-
-async def _run_replay(services: Services, given: dict[str, Any]) -> dict[str, Any]:
-    from scrapeyard.builtin.replay.player import run_replay  # noqa: PLC0415 - as above
-
-    return await run_replay(services, given)
-
-
-def _in_a_browser() -> tuple[Builtin, ...]:
-    """Their schemas are made of the steps' structs, which takes long; so they are written down."""
+def make_browser_builtins(run_actions: Run, run_replay: Run) -> dict[str, Builtin]:
+    """`builtin/actions` and `builtin/replay`. Their schemas are made of the steps' structs, which takes long, so they
+    are written down."""
     schemas = msgspec.json.decode(Path(__file__).with_name("browser_schemas.json").read_bytes())
-    return (
-        Builtin(
+    about = {
+        ACTIONS: ("Actions", "Steps in a browser, written as JSON: open, click, type, wait, extract, with loops."),
+        REPLAY: ("Replay", "A recording of Chrome's DevTools, performed in a browser as it is."),
+    }
+    runs = {ACTIONS: run_actions, REPLAY: run_replay}
+    return {
+        scraper_id: Builtin(
             scraper=_described(
-                ACTIONS,
-                name="Actions",
-                description="Steps in a browser, written as JSON: open, click, type, wait, extract, with conditions "
-                "and loops.",
-                input_schema=schemas[ACTIONS]["input"],
-                output_schema=schemas[ACTIONS]["output"],
+                scraper_id,
+                name=name,
+                description=description,
+                input_schema=schemas[scraper_id]["input"],
+                output_schema=schemas[scraper_id]["output"],
                 limits=_BROWSER_LIMITS,
                 policy=_ONCE,
             ),
-            run=_run_actions,
-        ),
-        Builtin(
-            scraper=_described(
-                REPLAY,
-                name="Replay",
-                description="A recording of Chrome's DevTools, performed in a browser as it is.",
-                input_schema=schemas[REPLAY]["input"],
-                output_schema=schemas[REPLAY]["output"],
-                limits=_BROWSER_LIMITS,
-                policy=_ONCE,
-            ),
-            run=_run_replay,
-        ),
-    )
+            run=runs[scraper_id],
+        )
+        for scraper_id, (name, description) in about.items()
+    }
 
 
 def make_map(run: Run) -> Builtin:
@@ -135,4 +117,4 @@ def _described(scraper_id: str, **fields: Any) -> Scraper:
 
 
 BUILTINS: dict[str, Builtin] = make_builtins(ThreadExtractor())
-"""Built-ins that read pages in a thread, but for `builtin/map`."""
+"""Built-ins that read pages in a thread, but for those whose code stands elsewhere: maps, actions and recordings."""

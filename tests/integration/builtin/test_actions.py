@@ -12,16 +12,16 @@ import pytest_asyncio
 import uvicorn
 
 from scrapeyard.builtin.actions.interpreter import run_actions
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.demo import create_app
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.repository.manifest.json_schemas import InputChecker
+from scrapeyard.wiring.builtins import all_builtins
 from tests.services.browser_contexts import LocalBrowser, local_browser
 from tests.services.ports import free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
-ACTIONS = BUILTINS["builtin/actions"].scraper
+ACTIONS = all_builtins()["builtin/actions"].scraper
 NEXT = "a[rel=next]"
 ORDERS = {"do": "extract", "name": "orders", "selector": ".order", "fields": {"number": ".number"}, "append": True}
 
@@ -270,7 +270,7 @@ async def test_an_optional_step_may_fail(browser: LocalBrowser, shop: str) -> No
     ]
     result = await run(browser, {"url": f"{shop}/product/1", "steps": steps, "screenshots": "each"})
     assert [step["ok"] for step in result["steps"]] == [True, False, False, True]
-    assert "solve_captcha is not available" in result["steps"][2]["error"]
+    assert "captchas are not solved here" in result["steps"][2]["error"]
     assert result["data"] == {"title": "Aurora Lamp"}
     assert browser.files[result["steps"][3]["screenshot"]].startswith(b"\xff\xd8")
 

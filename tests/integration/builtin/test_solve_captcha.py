@@ -10,7 +10,6 @@ import pytest
 import pytest_asyncio
 
 from scrapeyard.builtin.actions.interpreter import run_actions
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.engines.browser.port import Perform
 from scrapeyard.engines.browser.widgets import solve_widget
 from scrapeyard.engines.captcha.engine import Captchas
@@ -20,6 +19,7 @@ from scrapeyard.errors import FetchFailed, InputInvalid
 from scrapeyard.model import ExitReason, FetchPolicy
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.settings import CaptchaSettings
+from scrapeyard.wiring.builtins import all_builtins
 from tests.services.browser_contexts import LocalBrowser, local_browser
 from tests.services.captchas import CaptchaVendorSite, picture, vendor_site
 from tests.services.static_site import StaticSite, static_site
@@ -108,7 +108,7 @@ async def run(browser: LocalBrowser, captchas: Captchas | None, mine: Caller, ur
         return await solve_widget(perform, captchas, mine, tab=tab, seconds=seconds)
 
     given = {"url": url, "steps": list(steps), "screenshots": "none"}
-    scraper = BUILTINS["builtin/actions"].scraper
+    scraper = all_builtins()["builtin/actions"].scraper
     assert InputChecker().errors(scraper, given) == []
     services = msgspec.structs.replace(browser.services(), solve_image=read, solve_widget=solve)
     result = await run_actions(services, given)

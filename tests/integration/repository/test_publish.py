@@ -348,11 +348,11 @@ async def test_a_signed_version_replaces_the_same_unsigned_and_not_the_other_way
 
 def test_what_an_operator_must_grant_can_be_published(tmp_path: Path) -> None:
     folder = write_scraper(tmp_path / "one")
-    manifest = 'id = "shop/product"\nversion = "1.0.0"\nnetwork = "direct"\ncapabilities = ["browser"]\n'
+    manifest = 'id = "shop/product"\nversion = "1.0.0"\nnetwork = "direct"\ncapabilities = ["ai"]\n'
     (folder / "scraper.toml").write_text(manifest)
     (tmp_path / "work").mkdir()
     assert pack_scraper(folder, tmp_path / "work", Limits()).ref.id == "shop/product"
-    assert "browser" not in LoadTerms(ceiling=Limits()).capabilities
+    assert "ai" not in LoadTerms(ceiling=Limits()).capabilities
 
 
 @pytest.mark.parametrize("fault", ["no manifest", "syntax", "no function"])

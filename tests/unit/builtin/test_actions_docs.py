@@ -9,8 +9,8 @@ import pytest
 
 from scrapeyard.builtin.actions.check import read_actions
 from scrapeyard.builtin.actions.interpreter import ACTIONS_INPUT
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.repository.manifest.json_schemas import InputChecker
+from scrapeyard.wiring.builtins import all_builtins
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "actions.md"
@@ -49,7 +49,7 @@ def steps_of_the_page() -> list[Any]:
 @pytest.mark.parametrize("steps", steps_of_the_page(), ids=lambda steps: steps[0]["do"])
 def test_the_steps_of_the_page_are_taken(steps: list[Any]) -> None:
     given = {"steps": steps, "variables": {"user": "me", "password": "x"}}
-    assert InputChecker().errors(BUILTINS["builtin/actions"].scraper, given) == []
+    assert InputChecker().errors(all_builtins()["builtin/actions"].scraper, given) == []
     assert read_actions(given).steps
 
 

@@ -8,15 +8,15 @@ import pytest
 
 from scrapeyard.builtin.actions.interpreter import ACTIONS_INPUT, run_actions
 from scrapeyard.builtin.actions.variables import Variables, compare
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.builtin.replay.recording import REPLAY_INPUT, read_recording
 from scrapeyard.builtin.services import Services
 from scrapeyard.errors import FetchFailed, InputInvalid
 from scrapeyard.repository.manifest.json_schemas import InputChecker, check_schema
+from scrapeyard.wiring.builtins import all_builtins
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
-ACTIONS = BUILTINS["builtin/actions"].scraper
-REPLAY = BUILTINS["builtin/replay"].scraper
+ACTIONS = all_builtins()["builtin/actions"].scraper
+REPLAY = all_builtins()["builtin/replay"].scraper
 CLICK = {"do": "click", "selector": "a"}
 
 

@@ -8,6 +8,7 @@ from scrapeyard.builtin import ACTIONS, REPLAY, registry
 from scrapeyard.builtin.actions.interpreter import ACTIONS_INPUT, ACTIONS_OUTPUT
 from scrapeyard.builtin.replay.player import REPLAY_OUTPUT
 from scrapeyard.builtin.replay.recording import REPLAY_INPUT
+from scrapeyard.wiring.builtins import all_builtins
 
 FILE = Path(registry.__file__).with_name("browser_schemas.json")
 MADE = {
@@ -20,7 +21,7 @@ def test_what_is_written_is_what_the_steps_make() -> None:
     made = json.loads(json.dumps(MADE))
     assert json.loads(FILE.read_text("utf-8")) == made
     for name, schemas in made.items():
-        scraper = registry.BUILTINS[name].scraper
+        scraper = all_builtins()[name].scraper
         assert (scraper.input_schema, scraper.output_schema) == (schemas["input"], schemas["output"])
 
 

@@ -31,10 +31,11 @@ def refusal(folder: Path, manifest: str = "", script: str = SCRIPT) -> str:
 
 def test_a_capability_that_is_not_here_is_refused(tmp_path: Path) -> None:
     told = refusal(tmp_path, 'capabilities = ["http", "browser", "ai"]')
-    assert told.startswith("product/scraper.toml: capabilities: browser, ai is not offered")
-    assert told.endswith("which has: http")
-    terms = LoadTerms(ceiling=Limits(), capabilities=("http", "browser"))
-    assert load(tmp_path, 'capabilities = ["browser"]', terms=terms).capabilities == ("browser",)
+    assert told.startswith("product/scraper.toml: capabilities: ai is not offered")
+    assert told.endswith("which has: browser, captcha, http")
+    assert load(tmp_path, 'capabilities = ["browser"]').capabilities == ("browser",)
+    with pytest.raises(ScraperInvalid, match="browser is not offered"):
+        load(tmp_path, 'capabilities = ["browser"]', terms=LoadTerms(ceiling=Limits(), capabilities=("http",)))
 
 
 def test_a_lock_is_checked_before_the_first_run(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ async def test_pages_are_fetches_and_what_is_left_is_kept(tmp_path: Path) -> Non
     assert [(trace.url, trace.status, trace.way) for trace in outcome.fetches] == [
         ("http://a.test/", 200, "browser")
     ] * 2
-    assert outcome.usage.fetches == 4
+    assert outcome.usage.fetches == 2, "an empty tab fetches nothing"
     assert [(line.text, line.level) for line in outcome.logs] == [("boom ***", "error")] * 2
     assert [(kept.name, kept.size) for kept in outcome.artifacts] == [("failure.png", 7), ("failure-2.png", 7)]
     assert (browser.open_now, browser.opened) == (0, 2)

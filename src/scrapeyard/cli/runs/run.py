@@ -241,12 +241,12 @@ class _Local:
 
     async def _scraper(self, yard: "LocalYard") -> "Scraper":
         from scrapeyard.builtin import PAGE, default_for
-        from scrapeyard.builtin.registry import BUILTINS
         from scrapeyard.cli.common.inputs import is_address
+        from scrapeyard.wiring.builtins import all_builtins
 
         wanted = default_for(self._page, PAGE) if is_address(self._target) else self._target
-        if wanted in BUILTINS:
-            return BUILTINS[wanted].scraper
+        if wanted.startswith("builtin/") and (found := all_builtins().get(wanted)) is not None:
+            return found.scraper
         folder = folder_of(self._target)
         return await yard.find(self._target) if folder is None else yard.load(folder)
 

@@ -16,7 +16,6 @@ import msgspec
 from scrapeyard.background import Background
 from scrapeyard.engines.browser import wire
 from scrapeyard.engines.browser.found import find_browser
-from scrapeyard.engines.browser.inside.enclosure import STOP
 from scrapeyard.engines.browser.operations import Operation
 from scrapeyard.engines.browser.port import ContextEnd, Done, HostContext, LogMessage
 from scrapeyard.errors import FetchFailed
@@ -174,7 +173,7 @@ class ProcessHost:
         """As `BrowserHost`. Removes its folder."""
         self._is_alive = False
         with suppress(ProcessLookupError):
-            os.kill(self.pid, STOP)
+            os.kill(self.pid, wire.STOP)
         if self._background.started:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_END_SECONDS):

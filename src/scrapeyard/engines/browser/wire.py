@@ -1,5 +1,6 @@
 """The frames between a worker and the process that holds its browser. Both sides use these."""
 
+import signal
 from typing import Any, Final, Literal
 
 import msgspec
@@ -12,6 +13,8 @@ MAX_FILES_BYTES: Final = 64 * 1024 * 1024
 FRAMING: Final = Framing(96 * 1024 * 1024)
 TEMPORARY: Final = "tmp"
 """In the private folder of a host: temporary files of the browser."""
+STOP: Final = signal.SIGUSR1
+"""Ends a supervisor. Not SIGTERM: that is sent to whole groups, and the worker decides what ends."""
 HELLO: Final = b"H"
 """From the host, once: HostFacts."""
 CALL: Final = b"C"

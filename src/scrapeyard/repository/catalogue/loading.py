@@ -20,8 +20,9 @@ class LoadTerms(Struct, frozen=True, kw_only=True):
 
     ceiling: Limits
     direct_network: Collection[str] = ()
-    capabilities: Collection[str] = ("http",)
-    """What this installation offers; a scraper that needs more is refused."""
+    capabilities: Collection[str] = ("http", "browser", "captcha")
+    """What this installation may offer; a scraper that needs more is refused. Whether a worker has a browser shows when
+    a run meets it (`browser_unavailable`)."""
     public_keys: tuple[PublicKey, ...] = ()
     """If there are any, one of them must have signed each scraper, unless its source needs no signatures."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from scrapeyard.engines.browser import operations as do
 from scrapeyard.engines.browser.inside.blocking import is_tracker
-from scrapeyard.engines.browser.inside.failures import explain
+from scrapeyard.engines.browser.inside.steps.failures import explain
 from scrapeyard.engines.browser.inside.steps.navigating import check_url
 from scrapeyard.engines.browser.inside.steps.performing import ACTING, CONTEXT_WIDE, PERFORMERS
 from scrapeyard.engines.browser.inside.steps.selectors import read_pattern, read_selector

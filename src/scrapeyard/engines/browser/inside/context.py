@@ -12,8 +12,8 @@ from msgspec.json import encode
 from scrapeyard.background import Background
 from scrapeyard.engines.browser import operations as do
 from scrapeyard.engines.browser.inside.blocking import Blocking
-from scrapeyard.engines.browser.inside.deadline import within
-from scrapeyard.engines.browser.inside.failures import crashed, explain, step_failed, timed_out, too_large
+from scrapeyard.engines.browser.inside.steps.deadline import within
+from scrapeyard.engines.browser.inside.steps.failures import crashed, explain, step_failed, timed_out, too_large
 from scrapeyard.engines.browser.inside.steps.performing import ACTING, CONTEXT_WIDE, PERFORMERS
 from scrapeyard.engines.browser.inside.steps.responses import ResponseLog
 from scrapeyard.engines.browser.inside.steps.step import Step, describe

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from scrapeyard import libc
+from scrapeyard.engines.browser.wire import STOP
 
-STOP = signal.SIGUSR1
-"""Ends a supervisor. Not SIGTERM: that is sent to whole groups, and the worker decides what ends."""
 _USER = 1000
 """As the browser sees itself. Chromium refuses to build its sandbox for user 0."""
 _SIOCSIFFLAGS, _IFF_UP_AND_RUNNING = 0x8914, 0x1 | 0x40

@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from scrapeyard.engines.browser.inside.deadline import within
-from scrapeyard.engines.browser.inside.failures import crashed
+from scrapeyard.engines.browser.inside.steps.deadline import within
+from scrapeyard.engines.browser.inside.steps.failures import crashed
 from scrapeyard.engines.browser.port import ContextEnd, Evidence, KeptFile
 from scrapeyard.engines.browser.wire import MAX_FILES_BYTES
 

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from scrapeyard.engines.browser.inside.failures import step_failed
+from scrapeyard.engines.browser.inside.steps.failures import step_failed
 from scrapeyard.engines.browser.port import ContextOptions, HostContext
 
 if TYPE_CHECKING:

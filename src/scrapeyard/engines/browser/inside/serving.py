@@ -14,12 +14,12 @@ import msgspec
 from scrapeyard.engines.browser import wire
 from scrapeyard.engines.browser.inside import evidence
 from scrapeyard.engines.browser.inside.context import HeldContext
-from scrapeyard.engines.browser.inside.deadline import within
 from scrapeyard.engines.browser.inside.enclosure import children
-from scrapeyard.engines.browser.inside.failures import crashed, explain, step_failed
 from scrapeyard.engines.browser.inside.launch import LaunchedBrowser
 from scrapeyard.engines.browser.inside.live import show
 from scrapeyard.engines.browser.inside.looks import context_arguments
+from scrapeyard.engines.browser.inside.steps.deadline import within
+from scrapeyard.engines.browser.inside.steps.failures import crashed, explain, step_failed
 from scrapeyard.engines.browser.operations import read_operation
 from scrapeyard.engines.browser.port import ContextEnd, HostContext, LogMessage
 from scrapeyard.errors import FetchFailed

@@ -10,7 +10,7 @@ from msgspec import Raw
 from msgspec.json import encode
 
 from scrapeyard.engines.browser import operations as do
-from scrapeyard.engines.browser.inside.failures import step_failed, too_large
+from scrapeyard.engines.browser.inside.steps.failures import step_failed, too_large
 from scrapeyard.engines.browser.inside.steps.navigating import check_url
 from scrapeyard.engines.browser.inside.steps.step import Step
 from scrapeyard.engines.browser.port import Done

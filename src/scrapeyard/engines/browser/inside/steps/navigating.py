@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scrapeyard.engines.browser import operations as do
-from scrapeyard.engines.browser.inside.deadline import within
-from scrapeyard.engines.browser.inside.failures import step_failed
+from scrapeyard.engines.browser.inside.steps.deadline import within
+from scrapeyard.engines.browser.inside.steps.failures import step_failed
 from scrapeyard.engines.browser.inside.steps.step import Step, children_of
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason

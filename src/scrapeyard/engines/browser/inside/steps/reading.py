@@ -6,7 +6,7 @@ from msgspec import Raw
 from msgspec.json import encode
 
 from scrapeyard.engines.browser import operations as do
-from scrapeyard.engines.browser.inside.failures import step_failed, too_large
+from scrapeyard.engines.browser.inside.steps.failures import step_failed, too_large
 from scrapeyard.engines.browser.inside.steps.responses import KeptResponse
 from scrapeyard.engines.browser.inside.steps.selectors import read_pattern
 from scrapeyard.engines.browser.inside.steps.step import Step

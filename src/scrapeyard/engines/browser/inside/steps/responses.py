@@ -5,7 +5,7 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from scrapeyard.engines.browser.inside.deadline import within
+from scrapeyard.engines.browser.inside.steps.deadline import within
 
 if TYPE_CHECKING:
     from patchright.async_api import Response

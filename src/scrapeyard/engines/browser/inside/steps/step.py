@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scrapeyard.engines.browser.inside.failures import step_failed
+from scrapeyard.engines.browser.inside.steps.failures import step_failed
 from scrapeyard.engines.browser.inside.steps.selectors import read_selector
 from scrapeyard.engines.browser.operations import Operation
 
