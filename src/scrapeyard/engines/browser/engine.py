@@ -2,9 +2,9 @@
 
 import asyncio
 import itertools
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -181,12 +181,13 @@ class OpenContext:
 
 
 def contexts_by_memory() -> int:
-    """How many contexts the free memory has room for."""
+    """How many contexts half of the memory has room for that can be had now."""
     try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
-    except (ValueError, OSError):
-        free = 2048
-    return max(2, min(200, int(free / 2 / _CONTEXT_MB)))
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free_mb = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) / 1024
+    except (OSError, ValueError, StopIteration):
+        free_mb = 2048
+    return max(2, min(200, int(free_mb / 2 / _CONTEXT_MB)))
 
 
 def _placed(options: ContextOptions, country: str) -> ContextOptions:
