@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(bool(_MISSING), reason=f"it needs a browser: {_MISSING}"),
 ]
-ITEMS = 300 if os.environ.get("CHAOS_LONG") else 12
+ITEMS = 300 if os.environ.get("CHAOS_LONG") else 8
 WATCHED = """
 async def run(ctx, url: str):
     async with ctx.browser() as page:
