@@ -10,6 +10,8 @@ from starlette.routing import BaseRoute
 from starlette.types import Scope
 
 from scrapeyard.gateway import cache, proxies, sites, webhooks
+from scrapeyard.gateway.auth.authentication import Authentication
+from scrapeyard.gateway.auth.permissions import RouteAccess
 from scrapeyard.gateway.crawls import routes as crawls
 from scrapeyard.gateway.crawls.calls import MapCall
 from scrapeyard.gateway.document import reference
@@ -51,6 +53,10 @@ CALLS = (ScrapeCall, MapCall, JobCall, AppendCall)
 """Bodies that routes read themselves."""
 PROBLEMS = (problems.Problem, RunProblem)
 """What routes answer if they refuse a call."""
+TAKEN = (
+    *("Authorization", "X-API-Key", "Content-Type", "Idempotency-Key"),
+    *("Last-Event-ID", "Prefer", "Range", "traceparent"),
+)
 EXPOSED = (
     *("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent"),
     *("Content-Disposition", "Content-Range", "ETag", "Next-Cursor"),
@@ -76,6 +82,8 @@ def application(gateway: Gateway) -> FastAPI:
     app.state.gateway = gateway
     problems.install(app)
     app.add_middleware(HotPath, path=runs.SCRAPE_PATH, answer=runs.answerer(gateway))
+    app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20), larger=_upload_limit(settings))
+    app.add_middleware(Authentication, authenticator=gateway.authenticator, access=RouteAccess(app.routes))
     _wrap(app, settings, gateway.services.settings.log.lang)
     _document(app, gateway)
     return app
@@ -94,7 +102,6 @@ def _lifespan(gateway: Gateway) -> Any:
 
 
 def _wrap(app: FastAPI, settings: GatewaySettings, language: str) -> None:
-    app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20), larger=_upload_limit(settings))
     app.add_middleware(LastResort)
     app.add_middleware(HeadAnswers)
     if settings.cors_origins:
@@ -102,7 +109,7 @@ def _wrap(app: FastAPI, settings: GatewaySettings, language: str) -> None:
             CORSMiddleware,
             allow_origins=list(settings.cors_origins),
             allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-            allow_headers=["Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer", "Range", "traceparent"],
+            allow_headers=list(TAKEN),
             expose_headers=list(EXPOSED),
         )
     app.add_middleware(Preferences, dialect=settings.dialect, language=language)

@@ -12,6 +12,7 @@ from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
+from scrapeyard.gateway.auth.credentials import Authenticator
 from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.operations.health import Health
@@ -61,6 +62,7 @@ class Gateway:
     def __init__(self, services: GatewayServices) -> None:
         settings = services.settings
         self.services = services
+        self.authenticator = Authenticator(())
         self.metrics = GatewayMetrics(self._read_sources, lambda: self.waiters.count)
         self.waiters = Waiters(
             services.queue,

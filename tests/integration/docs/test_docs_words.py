@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from scrapeyard import errors, settings
+from scrapeyard.gateway.auth.permissions import GRANTS, Permission, asked_for
 from scrapeyard.gateway.http.problems import EXITS, PROBLEMS
 from scrapeyard.model import ExitReason, Limits
+from scrapeyard.model.identity import Role
 from scrapeyard.repository.manifest import manifest
 from tests.integration.docs_pages import FENCE, PAGES, ROOT
 
+BEGIN, END = "<!-- table -->\n", "<!-- end of table -->"
 _LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)|<img[^>]* src=\"([^\"]+)\"|srcset=\"([^\"]+)\"")
 
 
@@ -64,8 +67,7 @@ def commands() -> set[str]:
 def test_settings_table_is_whole() -> None:
     """`python -m tests.integration.docs.test_docs_words` writes it."""
     page = (ROOT / "docs" / "settings.md").read_text("utf-8")
-    begin, end = "<!-- table -->\n", "<!-- end of table -->"
-    assert page.partition(begin)[2].partition(end)[0] == settings_table()
+    assert page.partition(BEGIN)[2].partition(END)[0] == settings_table()
 
 
 def settings_table() -> str:
@@ -84,6 +86,26 @@ def settings_table() -> str:
             ]
         lines.append(f"| `{key}` | `{environment}` | {_default(default)} | {meaning.replace('|', chr(92) + '|')} |")
     return "\n".join([*lines[1:], "", ""])
+
+
+def test_permission_table_is_whole() -> None:
+    """`python -m tests.integration.docs.test_docs_words` writes it."""
+    page = (ROOT / "docs" / "permissions.md").read_text("utf-8")
+    assert page.partition(BEGIN)[2].partition(END)[0] == permission_table()
+
+
+def permission_table() -> str:
+    lines = ["", f"| route | permission | {' | '.join(Role)} |", f"|---|---|{'---|' * len(Role)}"]
+    for route, permission in asked_for().items():
+        marks = " | ".join(_mark(role, permission) for role in Role)
+        lines.append(f"| `{route}` | `{permission}` | {marks} |")
+    return "\n".join([*lines, "", ""])
+
+
+def _mark(role: Role, permission: Permission) -> str:
+    if permission not in GRANTS[role]:
+        return "no"
+    return "own" if role is Role.CLIENT and permission in (Permission.WORK_READ, Permission.WORK_WRITE) else "yes"
 
 
 def _default(value: Any) -> str:
@@ -162,14 +184,13 @@ def test_pages_stay_short(page: Path) -> None:
     assert len(text.splitlines()) <= 260
 
 
-def write_settings_table() -> None:
-    """Bring the table of docs/settings.md up to date."""
-    path = ROOT / "docs" / "settings.md"
-    before, begin, rest = path.read_text("utf-8").partition("<!-- table -->\n")
-    path.write_text(
-        before + begin + settings_table() + "<!-- end of table -->" + rest.partition("<!-- end of table -->")[2]
-    )
+def write_tables() -> None:
+    """Bring the tables that are made from the code up to date."""
+    for name, table in (("settings.md", settings_table()), ("permissions.md", permission_table())):
+        path = ROOT / "docs" / name
+        before, begin, rest = path.read_text("utf-8").partition(BEGIN)
+        path.write_text(before + begin + table + END + rest.partition(END)[2])
 
 
 if __name__ == "__main__":
-    write_settings_table()
+    write_tables()

@@ -7,6 +7,7 @@ a part of that page's site. So a name that somebody else could own is refused un
 from ipaddress import ip_address
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
@@ -33,11 +34,7 @@ class Doors:
         try:
             self._check(scope)
         except ScrapeyardError as error:
-            refusal = from_error(error)
-            if scope["type"] == "websocket":
-                await WebSocket(scope, receive, send).send_denial_response(refusal)
-            else:
-                await refusal(scope, receive, send)
+            await refuse(from_error(error), scope, receive, send)
             return
         await self._app(scope, receive, _guarded(send) if scope["type"] == "http" else send)
 
@@ -60,6 +57,14 @@ class Doors:
         if not self._hosts.allow(given[0]):
             raise Refusal("host_refused", 421, f"{given[0][:200]!r} is not a name of this gateway")
         return given[0]
+
+
+async def refuse(refusal: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request or a WebSocket's opening with a refusal."""
+    if scope["type"] == "websocket":
+        await WebSocket(scope, receive, send).send_denial_response(refusal)
+    else:
+        await refusal(scope, receive, send)
 
 
 class Hosts:

@@ -66,6 +66,15 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "The body is neither JSON nor a list",
         "Send application/json, text/csv, application/x-ndjson, text/plain or multipart/form-data.",
     ),
+    "unauthenticated": (
+        "The caller is not known",
+        "Send a key, as `Authorization: Bearer sy_…` or `X-API-Key: sy_…`; an admin makes one with "
+        "`scrapeyard keys create`.",
+    ),
+    "forbidden": (
+        "The caller may not do that",
+        "Ask an admin for a key with another role; docs/permissions.md lists what each role may do.",
+    ),
     "origin_refused": (
         "Pages from there may not call",
         "The operator names the page's origin in gateway.cors_origins.",

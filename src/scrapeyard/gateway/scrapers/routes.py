@@ -5,12 +5,15 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from scrapeyard.gateway.auth.authentication import IdentityDep
+from scrapeyard.gateway.auth.credentials import unauthenticated
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import parameter, refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.patterns import NAME, VERSION_WANTED
 from scrapeyard.gateway.scrapers import documents, refresh
 from scrapeyard.gateway.scrapers.documents import HookDocument, ScraperDocument, ScrapersDocument
+from scrapeyard.model.identity import NOBODY
 
 Site = Annotated[str, Path(pattern=NAME, description="The part of the id before the slash.", examples=["builtin"])]
 Task = Annotated[str, Path(pattern=NAME, description="The part after it.", examples=["page"])]
@@ -59,9 +62,11 @@ async def list_scrapers(gateway: GatewayDep, site: _OfSite = None, q: _Words = N
     },
     openapi_extra=_HOOK,
 )
-async def refresh_scrapers(gateway: GatewayDep, request: Request) -> Response:
+async def refresh_scrapers(gateway: GatewayDep, identity: IdentityDep, request: Request) -> Response:
     secret = gateway.services.settings.repository.hook_secret.get_secret_value()
     event = refresh.event_of(request.headers, await request.body(), secret)
+    if identity is NOBODY and (event is None or not secret):
+        raise unauthenticated("the request carries neither a key nor the signature of a Git host's hook")
     if event is None:
         await gateway.refreshing.refresh()
         return respond(documents.listed(gateway.services.catalogue))
