@@ -113,7 +113,8 @@ class Served:
             case Evaluate():
                 return Done(Raw(msgspec.json.encode(operation.arg)))
             case Content():
-                return Done(raw=b"<h1>as it is now</h1>")
+                value = {"url": "http://a.test/", "status": 200, "type": "text/html"}
+                return Done(Raw(msgspec.json.encode(value)), b"<h1>as it is now</h1>")
             case Click():
                 raise FetchFailed(ExitReason.BROWSER_TIMEOUT, f"no {operation.selector} within 30 s")
         return Done(raw=raw)

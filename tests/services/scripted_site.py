@@ -1,7 +1,8 @@
 """A site whose pages need a browser, on a free loopback port."""
 
+from base64 import b64decode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import ClassVar, Self
 
 SHELL = b"""<!doctype html><html><head><title>Shop</title><script type="module" src="/fill.js"></script></head>
@@ -14,6 +15,12 @@ CHALLENGE = b"""<!doctype html><html><head><title>Just a moment...</title></head
 <p>Enable JavaScript and cookies to continue.</p>
 <script>document.cookie = "passed=" + 42 * 42 + "; path=/"; setTimeout(() => location.reload(), 200);</script>
 </body></html>"""
+SLOW = b"""<!doctype html><title>Slow</title><div id="root"></div><script>
+fetch("/slow.json").then(each => each.json()).then(items => { root.innerHTML = `<p>${items.length} things</p>`; });
+</script>"""
+PAPER = b"%PDF-1.4\n1 0 obj<<>>endobj\ntrailer<<>>\n%%EOF"
+DOT = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+LEAVES = b"<!doctype html><title>Old</title><script>setTimeout(() => { location.href = '/gone'; }, 20)</script>"
 BEHIND = b"<html><title>Shop</title><body><h1>behind the check</h1>" + b"<p>A lamp for 12 euros.</p>" * 20
 
 
@@ -24,6 +31,8 @@ class ScriptedSite:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.slow = Event()
+        """`/slow.json` is answered once it is set."""
         handler = type("Handler", (_Handler,), {"site": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
@@ -57,6 +66,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/challenge":
             passed = "passed=1764" in cookies
             self._answer(200 if passed else 403, BEHIND if passed else CHALLENGE)
+        elif path == "/slow.json":
+            self.site.slow.wait(60)
+            self._answer(200, self.site.ITEMS, "application/json")
         elif path == "/cookies":
             self._answer(200, f"<p>{cookies}</p>".encode())
         elif path == "/set-cookie":
@@ -82,6 +94,12 @@ class _Handler(BaseHTTPRequestHandler):
 _PAGES = {
     "/": (200, b"<h1>Home</h1>", "text/html"),
     "/shell": (200, SHELL, "text/html"),
+    "/slow": (200, SLOW, "text/html"),
+    "/leaves": (200, LEAVES, "text/html"),
+    "/gone": (410, b"<h1>No longer sold</h1>", "text/html"),
+    "/paper.pdf": (200, PAPER, "application/pdf"),
+    "/dot.png": (200, DOT, "image/png"),
+    "/pack.zip": (200, b"PK\x03\x04", "application/zip"),
     "/fill.js": (200, FILL, "text/javascript"),
     "/items.json": (200, ScriptedSite.ITEMS, "application/json"),
     "/private": (200, b"<h1>Private</h1>", "text/html"),

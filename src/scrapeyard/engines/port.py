@@ -149,6 +149,8 @@ class Proxy(Struct, frozen=True, kw_only=True):
     name: str = ""
     """As the log and `explain` call it; never its credentials."""
     proxy_class: ProxyClass = "datacenter"
+    country: str = ""
+    """Where it is, as two letters; empty: nobody said."""
     ca_file: Path | None = None
     """PEM file of authorities trusted beside the usual ones when this proxy is used; None: no others."""
     guarded: bool = False

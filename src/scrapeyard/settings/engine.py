@@ -134,7 +134,10 @@ class BrowserSettings(Section):
     )
     executable: str = Field("", description="Path of the browser; empty: one on PATH, or the driver's download.")
     max_contexts: int = Field(
-        0, ge=0, le=1000, description="Contexts open at once in one worker; 0: half of the free memory, 80 MB for each."
+        0,
+        ge=0,
+        le=1000,
+        description="Contexts open at once in one worker; 0: half of the free memory, of the container if less, 80 MB each.",
     )
     contexts_per_run: int = Field(1, ge=1, le=4, description="Contexts that one run may have open at once.")
     wait_seconds: float = Field(60, ge=0, le=3600, description="Maximum seconds to wait for a free context.")

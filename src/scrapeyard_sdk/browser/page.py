@@ -55,7 +55,8 @@ class _PageCalls(ElementCalls):
     @both
     async def url(self) -> str:
         """The address of the page now."""
-        return await self._url()
+        found: str = (await self._do("evaluate", expression="location.href"))[0]
+        return found
 
     @both
     async def title(self) -> str:
@@ -66,14 +67,11 @@ class _PageCalls(ElementCalls):
     @both
     async def page(self) -> Page:
         """The page as it is now, as `ctx.fetch` would give it: with `css`, `links`, `tables`, `product`, …"""
-        _, body = await self._do("content")
-        answer = self._answer
+        now, body = await self._do("content")
         return Page(
-            url=await self._url(),
-            status=answer.status if answer is not None else 200,
-            headers=[(name, value) for name in answer.headers for value in answer.headers.get_all(name)]
-            if answer is not None
-            else (),
+            url=now["url"],
+            status=now["status"] or 200,
+            headers=self._headers_of(now),
             body=body,
             way="browser",
             fetch=self._ctx.fetch,
@@ -217,9 +215,12 @@ class _PageCalls(ElementCalls):
             self._answer = BrowserResponse(value)
         return None if value is None else self._answer
 
-    async def _url(self) -> str:
-        found: str = (await self._do("evaluate", expression="location.href"))[0]
-        return found
+    def _headers_of(self, now: dict[str, Any]) -> list[tuple[str, str]]:
+        """Those of the last `goto`, if its document is still there."""
+        answer = self._answer
+        if answer is None or (answer.url, answer.status) != (now["url"].partition("#")[0], now["status"]):
+            return [("content-type", now["type"])]
+        return [(name, value) for name in answer.headers for value in answer.headers.get_all(name)]
 
     async def _tab_by(self, do: str, **fields: Any) -> Any:
         return self._at((await self._do(do, **fields))[0])

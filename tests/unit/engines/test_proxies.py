@@ -127,6 +127,12 @@ class TestPlaces:
         assert "-country-us-session-" in user(proxy.url)
         assert [(line["event"], line["pool"]) for line in logs] == [("proxies.place_ignored", "home")]
 
+    def test_an_exit_tells_where_it_is(self) -> None:
+        pools = ProxyPools([vendor(), listed(country="KR"), listed("other")])
+        assert pools.choose("home", country="US").country == "us"
+        assert pools.choose("plain", country="us").country == "kr", "a list is where it is"
+        assert pools.choose("other").country == ""
+
     def test_the_country_of_the_pool_serves_until_a_policy_names_another(self) -> None:
         pools = ProxyPools([vendor(country="DE")])
         assert "-country-de-" in user(pools.choose("home").url)

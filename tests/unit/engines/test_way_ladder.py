@@ -18,9 +18,18 @@ PAGE = FetchRequest(url="https://shop.test/")
 ANYONE = Caller()
 
 
-def ladder(*, solver: bool = True, default_pool: str = "none", **settings: object) -> RoutePlanner:
+def ladder(
+    *, solver: bool = True, default_pool: str = "none", with_browser: bool = False, **settings: object
+) -> RoutePlanner:
     escalation = EscalationSettings.model_validate({"max_ways": 20, **settings})
-    return RoutePlanner(escalation, ProxyPools(POOLS), profile="chrome", default_pool=default_pool, solver=solver)
+    return RoutePlanner(
+        escalation,
+        ProxyPools(POOLS),
+        profile="chrome",
+        default_pool=default_pool,
+        solver=solver,
+        browser=with_browser,
+    )
 
 
 def names(rungs: tuple[RouteOption, ...]) -> list[str]:
@@ -91,6 +100,19 @@ def test_a_fixed_proxy_is_the_only_one() -> None:
 def test_few_ways_are_one_of_each_kind() -> None:
     assert names(ladder(max_ways=4).rungs(PAGE, ANYONE, NOTHING)) == ["chrome", "firefox", "chrome via racks", "solver"]
     assert names(ladder(max_ways=3).rungs(PAGE, ANYONE, NOTHING)) == ["chrome", "firefox", "chrome via racks"]
+
+
+@pytest.mark.parametrize(
+    ("solver_url", "last"), [("", ["solver", "browser"]), ("http://127.0.0.1:8191", ["browser", "solver"])]
+)
+def test_our_own_browser_solves_before_it_merely_looks(solver_url: str, last: list[str]) -> None:
+    rungs = ladder(with_browser=True, solver_url=solver_url).rungs(PAGE, ANYONE, NOTHING)
+    assert names(rungs)[-2:] == last
+
+
+def test_a_browser_is_left_among_few_ways() -> None:
+    few = names(ladder(with_browser=True, max_ways=4).rungs(PAGE, ANYONE, NOTHING))
+    assert few == ["chrome", "firefox", "chrome via racks", "solver", "browser"]
 
 
 def test_trimming_leaves_short_ladders_alone() -> None:

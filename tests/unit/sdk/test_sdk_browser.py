@@ -77,7 +77,7 @@ def plain(worker: Any, **options: Any) -> SyncBrowserPage:
     return SyncContext(worker, START, LogRoom(worker, 0)).browser(**options)
 
 
-OPENED = {"url": "http://a.test/", "status": 404, "headers": {"content-type": "text/html"}}
+OPENED = {"url": "http://a.test/", "status": 404, "headers": {"content-type": "text/html", "x-shop": "a"}}
 ROW: dict[str, Any] = {"url": "http://a.test/api", "status": 200, "method": "POST", "type": "fetch", "headers": {}}
 CASES: list[tuple[str, tuple[Any, ...], dict[str, Any], Any, Any]] = [
     ("go_back", (), {"wait_until": "commit"}, steps.Back(wait_until="commit"), None),
@@ -195,13 +195,17 @@ async def test_a_page_is_opened_and_read_as_one_that_was_fetched() -> None:
         answer = await page.goto("http://a.test/", wait_until="networkidle")
         assert (answer.url, answer.status, answer.ok) == ("http://a.test/", 404, False)
         assert worker.steps.pop()[0] == steps.Goto(url="http://a.test/", wait_until="networkidle")
-        worker.value, worker.raw = "http://a.test/end", "<p class=a>é</p><a href=/b>b</a>".encode()
+        worker.value = {"url": "http://a.test/#end", "status": 404, "type": "text/html"}
+        worker.raw = "<p class=a>é</p><a href=/b>b</a>".encode()
         assert "é" in await page.content()
         read = await page.page()
-    assert (read.url, read.status, read.text(".a"), read.links()) == (
-        "http://a.test/end", 404, "é", ["http://a.test/b"],
-    )  # fmt: skip
-    assert read.headers["Content-Type"] == "text/html"
+        assert (read.url, read.status, read.text(".a"), read.links()) == (
+            "http://a.test/#end", 404, "é", ["http://a.test/b"],
+        )  # fmt: skip
+        assert read.headers["X-Shop"] == "a"
+        worker.value = {"url": "http://a.test/", "status": 200, "type": "text/html"}
+        moved = await page.page()
+    assert (moved.status, dict(moved.headers)) == (200, {"content-type": "text/html"}), "another document is there now"
 
 
 async def test_answers_that_a_page_got() -> None:

@@ -195,7 +195,7 @@ async def check_browser(settings: Settings) -> CheckResult:
         try:
             host = await start_host(settings.browser, str(Path(folder) / "socket"), Path(folder))
         except ScrapeyardError as error:
-            remedy = "docs/browser.md tells which libraries and fonts a container needs"
+            remedy = "docs/browser-operations.md tells which libraries a container needs"
             return fail("browser", error.message, remedy)
         facts = host.facts
         await host.end()
@@ -203,7 +203,9 @@ async def check_browser(settings: Settings) -> CheckResult:
     weak = [why for why in (facts.no_sandbox, facts.no_namespace) if why]
     if not weak:
         return ok("browser", f"{words}, in its own sandbox and network namespace")
-    return warn("browser", f"{words}; {'; '.join(weak)}", "allow user namespaces to this user; see docs/browser.md")
+    return warn(
+        "browser", f"{words}; {'; '.join(weak)}", "allow user namespaces to this user; see docs/browser-operations.md"
+    )
 
 
 async def check_store(settings: Settings) -> CheckResult:

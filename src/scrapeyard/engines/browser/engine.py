@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +31,11 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("browser")
 _CONTEXT_MB = 80
+_CONTAINER_FILES = (
+    ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current"),
+    ("sys/fs/cgroup/memory/memory.limit_in_bytes", "sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+"""Limit and use of memory: cgroup version 2, and version 1."""
 _CLOSE_SECONDS = 20.0
 _BY_PROXY = (ExitReason.FETCH_CONNECT, ExitReason.FETCH_PROXY, ExitReason.FETCH_DNS, ExitReason.FETCH_PROTOCOL)
 """Reasons by which the browser tells that the forward proxy refused; the proxy knows why."""
@@ -81,7 +86,7 @@ class Browsers:
     ) -> AsyncIterator["OpenContext"]:
         """As `BrowserEngine.open`."""
         exit_proxy = self._choose_exit(caller, options.session) if way == "policy" else way
-        options = _placed(options, caller.policy.country or "")
+        options = _placed(options, (exit_proxy.country if exit_proxy else caller.policy.country) or "")
         async with self._seat(), self._hosts.lent() as host:
             state = await self._state(options, caller)
             user, password = self._proxy.admit(Passage(caller=caller, exit=exit_proxy))
@@ -180,14 +185,23 @@ class OpenContext:
         return self.received or self._proxy.count(self.user).received
 
 
-def contexts_by_memory() -> int:
-    """How many contexts half of the memory has room for that can be had now."""
+def contexts_by_memory(root: Path = Path("/")) -> int:
+    """How many contexts half of the memory has room for that can be had now, on this machine and in this container."""
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        lines = (root / "proc/meminfo").read_text().splitlines()
         free_mb = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) / 1024
     except (OSError, ValueError, StopIteration):
         free_mb = 2048
-    return max(2, min(200, int(free_mb / 2 / _CONTEXT_MB)))
+    return max(2, min(200, int(min(free_mb, _left_in_container(root)) / 2 / _CONTEXT_MB)))
+
+
+def _left_in_container(root: Path) -> float:
+    """Megabytes that the limit of a container leaves, as it sees itself; without one, there is no end."""
+    left = float("inf")
+    for limit, used in _CONTAINER_FILES:
+        with suppress(OSError, ValueError):  # `max`, or no such file
+            left = min(left, int((root / limit).read_text()) - int((root / used).read_text()))
+    return max(0.0, left / 2**20)
 
 
 def _placed(options: ContextOptions, country: str) -> ContextOptions:

@@ -54,6 +54,8 @@ class Goto(Operation, frozen=True, kw_only=True):
     url: Url
     wait_until: LoadState = "load"
     referer: Url = ""
+    quiet: Seconds = 0
+    """After that, wait until the page's scripts have requested nothing for so long, 5 seconds at most; 0: do not."""
 
 
 class Back(Operation, frozen=True, kw_only=True):
@@ -240,7 +242,8 @@ class Evaluate(Operation, frozen=True, kw_only=True):
 
 
 class Content(Operation, frozen=True, kw_only=True):
-    """The page as HTML, as it is now. Raw: UTF-8."""
+    """The page as HTML, as it is now. Raw: UTF-8. Returns `{url, status, type}` of this document, which a script may
+    have put in the place of the one that was opened; status 0: unknown."""
 
 
 class Read(Operation, frozen=True, kw_only=True):

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
+from urllib.parse import urldefrag
 
 import msgspec
 
@@ -16,7 +16,6 @@ from scrapeyard.engines.browser.operations import (
     Screenshot,
     Scroll,
     WaitFor,
-    WaitForLoad,
 )
 from scrapeyard.engines.browser.port import BrowserContext, BrowserEngine, ContextOptions, Done, Evidence
 from scrapeyard.engines.budget.meters import Meters
@@ -30,9 +29,14 @@ from scrapeyard.model import ExitReason
 
 _SECONDS = 30.0
 _LEAST_SECONDS = 0.5
-_SETTLE_SECONDS = 5.0
+_QUIET_SECONDS = {"auto": 0.5, "browser": 0.1}
+"""Without requests of scripts, until a page counts as filled, where nobody said what to wait for. A fetch that asks for
+no browser gets one where scripts are known to fill the page, perhaps after a check."""
 _PLAIN_TEXT = "(document.querySelector('body > pre') || {}).textContent ?? null"
 """A browser shows JSON and plain text within a page of its own."""
+_OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_READABLE = ("html", "xml", "json", "text/")
+"""Kinds of documents that a browser shows as the site sent them. Of others it shows a page of its own."""
 _NO_EVIDENCE = Evidence(screenshot_on_failure=False, console=False)
 
 
@@ -110,58 +114,61 @@ class _Visit:
     async def run(self, page: BrowserContext) -> FetchResponse:
         """The page, as it is when all that was asked for has happened."""
         wish = self._wish
-        opened = await self._do(page, Goto(url=self._request.url, wait_until=wish.wait_until))
-        if self._request.engine == "auto":
-            await self._settle(page)
+        opened = await self._do(
+            page, Goto(url=self._request.url, wait_until=wish.wait_until, quiet=self._quiet_seconds())
+        )
         if wish.wait_for:
             await self._do(page, WaitFor(selector=wish.wait_for))
         if wish.scroll:
             await self._do(page, Scroll(to="bottom", rounds=wish.scroll))
-        response = answer_of(opened, await self._body(page, opened))
+        response = await self._read(page, opened)
         if not wish.screenshot:
             return response
         picture = await self._do(page, Screenshot(full_page=wish.full_page))
         return msgspec.structs.replace(response, screenshot=picture.raw)
 
-    async def _settle(self, page: BrowserContext) -> None:
-        """Nobody said what to wait for: until scripts ask for nothing more, but not for long."""
-        seconds = min(_SETTLE_SECONDS, max(_LEAST_SECONDS, self._ends - self._clock()))
-        with suppress(FetchFailed):
-            await page.perform(WaitForLoad(state="networkidle", timeout=seconds))
+    def _quiet_seconds(self) -> float:
+        asked = self._wish.wait_for or self._wish.wait_until != "load"
+        return 0 if asked else _QUIET_SECONDS.get(self._request.engine, 0)
 
-    async def _body(self, page: BrowserContext, opened: Done) -> bytes:
-        kind = _headers(opened).get("content-type", "")
+    async def _read(self, page: BrowserContext, opened: Done) -> FetchResponse:
+        seen = await self._do(page, Content())
+        response = answer_of(opened, seen)
+        kind = dict(response.headers).get("content-type", "")
         if "json" in kind or kind.startswith("text/plain"):
             text = msgspec.json.decode((await self._do(page, Evaluate(expression=_PLAIN_TEXT))).value)
             if isinstance(text, str):
-                return text.encode()
-        return (await self._do(page, Content())).raw
+                return msgspec.structs.replace(response, body=text.encode())
+        if kind and not any(words in kind for words in _READABLE):
+            message = f'{response.url} is a file ({kind[:100]}) and no page; fetch it by plain HTTP (engine="http")'
+            raise FetchFailed(ExitReason.BROWSER_STEP, message)
+        return response
 
     async def _do(self, page: BrowserContext, operation: Operation) -> Done:
         left = max(_LEAST_SECONDS, self._ends - self._clock())
         return await page.perform(msgspec.structs.replace(operation, timeout=left))
 
 
-def answer_of(opened: Done, body: bytes = b"") -> FetchResponse:
-    """What `Goto` returned, as a fetch answers."""
-    value: dict[str, Any] = msgspec.json.decode(opened.value) or {}
-    dropped = ("content-encoding", "content-length", "transfer-encoding")
-    pairs = tuple((name, text) for name, text in _headers(opened).items() if name not in dropped)
+def answer_of(opened: Done, seen: Done | None = None) -> FetchResponse:
+    """What `Goto` returned, as a fetch answers; with what `Content` has seen since, which may be another document: a
+    script may have gone elsewhere, or a check has let the page through."""
+    first: dict[str, Any] = msgspec.json.decode(opened.value) or {}
+    now: dict[str, Any] = (msgspec.json.decode(seen.value) if seen else None) or {}
+    url, status = str(first.get("url", "")), int(first.get("status") or 200)
+    headers = {str(name).lower(): str(text) for name, text in (first.get("headers") or {}).items()}
+    url_now, status_now = str(now.get("url") or url), int(now.get("status") or status)
+    if (urldefrag(url_now).url, status_now) != (urldefrag(url).url, status):
+        url, status, headers = url_now, status_now, {"content-type": f"{now.get('type') or 'text/html'}; charset=utf-8"}
     return FetchResponse(
-        url=str(value.get("url", "")),
-        status=int(value.get("status") or 200),
-        headers=pairs,
-        body=body,
+        url=url,
+        status=status,
+        headers=tuple((name, text) for name, text in headers.items() if name not in _OF_THE_WIRE),
+        body=seen.raw if seen else b"",
         encoding="utf-8",
         elapsed_ms=0,
         strategy="browser",
         way="browser",
     )
-
-
-def _headers(opened: Done) -> dict[str, str]:
-    value: dict[str, Any] = msgspec.json.decode(opened.value) or {}
-    return {str(name).lower(): str(text) for name, text in (value.get("headers") or {}).items()}
 
 
 def _options(request: FetchRequest) -> ContextOptions:

@@ -20,6 +20,7 @@ from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import EscalationSettings
 
+_REFUSALS = frozenset({401, 403, 429, 503})
 _LOOK_SECONDS = 0.5
 """Between looks at a page that is still a challenge."""
 
@@ -94,9 +95,9 @@ async def _passed(page: BrowserContext, url: str, ends: float) -> FetchResponse:
     """The page once it is no challenge any more. Raises FetchFailed (`fetch_captcha`)."""
     opened = await page.perform(Goto(url=url))
     while True:
-        seen = answer_of(opened, (await page.perform(Content())).raw)
-        # The status is that of the challenge; what stands in its place came by script or by a reload.
-        seen = msgspec.structs.replace(seen, status=200, headers=(("content-type", "text/html; charset=utf-8"),))
+        seen = answer_of(opened, await page.perform(Content()))
+        if seen.status in _REFUSALS:  # what a script put in the place of a challenge still has its status
+            seen = msgspec.structs.replace(seen, status=200, headers=(("content-type", "text/html; charset=utf-8"),))
         block = recognise(seen)
         if block is None:
             return seen

@@ -110,6 +110,9 @@ class RoutePlanner:
         self._default_pool = default_pool
         self._solver = solver
         self._browser = browser and settings.browser
+        self._solver_browses = self._browser and solver and not settings.solver_url
+        """Whether the solver is our own browser. It passes what the browser passes, and leaves a clearance with which
+        plain HTTP goes on; so it is tried first where a page was challenged."""
 
     def escalates(self, caller: Caller) -> bool:
         """Whether a block leads to another way."""
@@ -131,7 +134,8 @@ class RoutePlanner:
         every = self._every(request, caller)
         if not self.escalates(caller):
             return order(every, known)[:1]
-        return order(trim(every, self._settings.max_ways), known)
+        # For one page, our own browser is tried as a solver or as it is: both together count as one.
+        return order(trim(every, self._settings.max_ways + self._solver_browses), known)
 
     def may_browse(self, request: FetchRequest, caller: Caller) -> bool:
         """Whether a browser may be tried where plain HTTP does not do."""
@@ -169,6 +173,8 @@ class RoutePlanner:
             found.append(self.browsing(request, caller))
         if self._solver and request.engine != "http" and self.escalates(caller):
             found.append(self.solving(request, caller))
+        if self._solver_browses and found[-2:-1] == [self.browsing(request, caller)]:
+            found[-2:] = reversed(found[-2:])
         return tuple(found)
 
     def _profiles(self, request: FetchRequest, caller: Caller, first: RouteOption) -> list[RouteOption]:

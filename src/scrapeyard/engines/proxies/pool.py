@@ -216,7 +216,7 @@ class VendorExits:
             session = f"{_point(f'{wished}/{renewal}'):016x}"
             if not self.health.rests(f"{self._pool.name}/{session}"):
                 break
-        return _proxy(self._pool, session, brightdata_address(self._pool, place, session).url)
+        return _proxy(self._pool, session, brightdata_address(self._pool, place, session).url, place.country)
 
     def served(self, asked: ExitPlace) -> tuple[ExitPlace, str]:
         """As the vendor's zone."""
@@ -228,11 +228,14 @@ def _listed(pool: ProxyPool) -> Iterator[Proxy]:
     for url in pool.urls:
         address = read_proxy_url(url.get_secret_value())
         seen[address.endpoint] = count = seen.get(address.endpoint, 0) + 1
-        yield _proxy(pool, address.endpoint if count == 1 else f"{address.endpoint}~{count}", address.url)
+        name = address.endpoint if count == 1 else f"{address.endpoint}~{count}"
+        yield _proxy(pool, name, address.url, pool.country.lower())
 
 
-def _proxy(pool: ProxyPool, name: str, url: str) -> Proxy:
-    return Proxy(name=f"{pool.name}/{name}", url=url, proxy_class=pool.proxy_class, ca_file=pool.ca_file)
+def _proxy(pool: ProxyPool, name: str, url: str, country: str) -> Proxy:
+    return Proxy(
+        name=f"{pool.name}/{name}", url=url, proxy_class=pool.proxy_class, country=country, ca_file=pool.ca_file
+    )
 
 
 def _login(proxy: Proxy) -> str:

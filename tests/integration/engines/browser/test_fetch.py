@@ -1,5 +1,6 @@
 """A fetch by browser: the same request, the same answer and the same rules as over HTTP."""
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +14,7 @@ from scrapeyard.engines.browser.engine import Browsers
 from scrapeyard.engines.browser.found import find_browser
 from scrapeyard.engines.browser.operations import Content, Evaluate, Goto
 from scrapeyard.engines.browser.port import ContextOptions
-from scrapeyard.engines.port import BrowserWish, Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.port import BrowserWish, Caller, FetchRequest, FetchResponse, Proxy
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy, Scraper, ScraperRef
 from scrapeyard.settings import BrowserSettings, Settings
@@ -73,6 +74,31 @@ async def test_a_status_is_an_answer_and_a_picture_comes_along(engine: Engine, s
 
 async def test_redirects_end_at_the_last_url(engine: Engine, site: ScriptedSite) -> None:
     assert (await get(engine, site.url + "moved", engine="browser")).url == site.url + "shell"
+
+
+async def test_what_a_script_puts_in_the_place_of_a_page_is_told_as_it_is(engine: Engine, site: ScriptedSite) -> None:
+    wish = BrowserWish(wait_for="h1")
+    left = await get(engine, site.url + "leaves", engine="browser", browser=wish)
+    assert (left.url, left.status) == (site.url + "gone", 410)
+    assert b"No longer sold" in left.body
+    checked = await get(
+        engine, site.url + "challenge", engine="browser", browser=BrowserWish(wait_for="p >> text=lamp")
+    )
+    assert (checked.url, checked.status) == (site.url + "challenge", 200)
+
+
+async def test_scripts_have_what_they_asked_for(engine: Engine, site: ScriptedSite) -> None:
+    reading = asyncio.ensure_future(get(engine, site.url + "slow", engine="browser"))
+    await eventually(lambda: "/slow.json" in site.asked)
+    site.slow.set()
+    assert b"30 things" in (await reading).body
+
+
+@pytest.mark.parametrize("name", ["paper.pdf", "dot.png", "pack.zip"])
+async def test_a_file_is_no_page(engine: Engine, site: ScriptedSite, name: str) -> None:
+    with pytest.raises(FetchFailed, match=r"is a file.* and no page.* plain HTTP") as failed:
+        await get(engine, site.url + name, engine="browser")
+    assert failed.value.reason is ExitReason.BROWSER_STEP
 
 
 async def test_a_shell_is_opened_in_a_browser_by_itself(engine: Engine, site: ScriptedSite) -> None:
@@ -178,3 +204,7 @@ async def test_language_and_time_zone_follow_the_exits_country(engine: Engine, s
     async with browsers.open(ContextOptions(), caller) as context:
         await context.perform(Goto(url=site.url))
         assert bytes((await context.perform(Evaluate(expression=asked))).value) == b'["de-DE","Europe/Berlin"]'
+    exit_proxy = Proxy(url="http://127.0.0.1:9", country="kr")
+    async with browsers.open(ContextOptions(), caller, way=exit_proxy) as context:
+        found = bytes((await context.perform(Evaluate(expression=asked))).value)
+        assert found == b'["ko-KR","Asia/Seoul"]', "the exit is where it is, whatever was asked for"

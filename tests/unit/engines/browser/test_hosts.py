@@ -2,11 +2,15 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scrapeyard.engines.browser.engine import contexts_by_memory
 from scrapeyard.engines.browser.hosts import BrowserHosts
+from scrapeyard.engines.browser.inside.launch import NoBrowser, launch
+from scrapeyard.engines.browser.wire import HostPlan
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import BrowserSettings
@@ -119,3 +123,35 @@ async def test_one_that_does_not_start_is_told_and_tried_again_later(yards: list
         await yard.take()
     yard.hosts._failed = None
     await (await yard.take()).aclose()
+
+
+@pytest.mark.parametrize(
+    ("limit", "contexts"),
+    [(None, 51), ("max", 51), (str(2**31), 6), (str(2**30), 2)],
+    ids=["no", "max", "2 GB", "full"],
+)
+def test_contexts_fit_into_the_memory_of_machine_and_container(
+    tmp_path: Path, limit: str | None, contexts: int
+) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text(f"MemTotal: {16 * 2**20} kB\nMemAvailable: {8 * 2**20} kB\n")
+    if limit is not None:
+        (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+        (tmp_path / "sys/fs/cgroup/memory.max").write_text(f"{limit}\n")
+        (tmp_path / "sys/fs/cgroup/memory.current").write_text(f"{2**30}\n")
+    assert contexts_by_memory(tmp_path) == contexts
+
+
+async def test_others_than_chromium_need_a_network_namespace() -> None:
+    plan = HostPlan(
+        driver="playwright",
+        name="firefox",
+        executable="",
+        sandbox="auto",
+        namespace="auto",
+        arguments=(),
+        socket="",
+        folder="",
+    )
+    with pytest.raises(NoBrowser, match="firefox needs a network namespace"):
+        await launch(plan, 1, "not permitted")

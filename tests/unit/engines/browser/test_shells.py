@@ -40,6 +40,8 @@ def page(body: bytes, *, status: int = 200, strategy: str = "http", kind: str = 
         b"<script src=/a.js></script><div id='app'></div>",
         b"<script src=/a.js></script><app-root></app-root>",
         b'<script src=/a.js></script><div id="__nuxt"><!-- --></div>',
+        b"<div id=app></div><script>fetch('/goods.json').then(fill)</script>",
+        b"<title>Shop</title><body><my-shop></my-shop><script src=/a.js></script>",
         b"<body><script src=/a.js></script><noscript><p>This site needs <b>JavaScript</b>.</p></noscript>",
     ],
 )
@@ -55,12 +57,14 @@ def test_an_empty_page_with_scripts_is_a_shell(body: bytes) -> None:
         page(FULL),
         page(b"<html><body>Nothing here.</body></html>"),
         page(b"<div id=root></div>"),
+        page(b'<div id=root></div><script type="application/ld+json">{}</script>'),
+        page(b"<script>track()</script><p>Sold out, sorry.</p>"),
         page(SHELL, status=404),
         page(SHELL, kind="application/json"),
         page(b"<script src=a.js></script><div id=root></div>" + b"<p>words to read</p>" * 20),
         page(b""),
     ],
-    ids=["full", "plain", "no script", "not found", "json", "words beside", "empty"],
+    ids=["full", "plain", "no script", "data", "few words", "not found", "json", "words beside", "empty"],
 )
 def test_other_pages_are_none(response: FetchResponse) -> None:
     assert recognise_shell(response) is None

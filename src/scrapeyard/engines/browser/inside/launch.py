@@ -65,6 +65,9 @@ class NoBrowser(Exception):
 
 async def launch(plan: HostPlan, port: int, no_namespace: str) -> LaunchedBrowser:
     """Start driver and browser. Raises NoBrowser."""
+    if no_namespace and plan.name != "chromium":
+        words = "only Chromium can be kept from the network by its arguments; use it, or allow user namespaces"
+        raise NoBrowser(f"{plan.name} needs a network namespace, and there is none: {no_namespace}. {words}")
     driver = Driver(plan.driver)
     playwright = await driver.start()
     browser, no_sandbox = await _try_sandboxes(driver, playwright, plan, port)

@@ -30,7 +30,7 @@ _MAX_CALLS: Final = 4000
 """Performed or waiting at once; further ones are refused."""
 _MAX_UNREAD: Final = 8 * 1024 * 1024
 """Bytes that the worker has not read; events are dropped meanwhile."""
-_OPEN_SECONDS: Final = 30
+_OPEN_SECONDS: Final = 60
 _DRIVER_GONE: Final = "Connection closed while reading from the driver"
 _decode_context: Final = msgspec.msgpack.Decoder(HostContext).decode
 

@@ -52,6 +52,8 @@ def explain(error: Exception, what: str) -> FetchFailed:
         return crashed(f"{what}: the page crashed")
     if _CLOSED in text:
         return step_failed(f"{what}: the tab was closed meanwhile")
+    if "Download is starting" in text:
+        return step_failed(f"{what}: this is a file and no page; use `download`, or fetch it by plain HTTP")
     if found := _NET.search(text):
         name = found[1] or found[2]
         reason = next((reason for pattern, reason in _REASONS if pattern.search(name)), ExitReason.BROWSER_STEP)

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from scrapeyard.engines.browser import operations as do
 from scrapeyard.engines.browser.inside.steps.deadline import within
 from scrapeyard.engines.browser.inside.steps.failures import step_failed
+from scrapeyard.engines.browser.inside.steps.quiet import ScriptRequests
 from scrapeyard.engines.browser.inside.steps.step import Step, children_of
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -24,6 +25,15 @@ def check_url(url: str) -> None:
 
 async def goto(step: Step, operation: do.Goto) -> Any:
     check_url(operation.url)
+    if not operation.quiet:
+        return await _open(step, operation)
+    with ScriptRequests(step.page, step.context.driver.error) as requests:
+        opened = await _open(step, operation)
+        await requests.ended(operation.quiet, step.left_ms / 1000)
+    return opened
+
+
+async def _open(step: Step, operation: do.Goto) -> dict[str, Any]:
     frame = await step.frame()
     response = await frame.goto(
         operation.url,

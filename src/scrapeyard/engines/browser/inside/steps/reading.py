@@ -18,7 +18,9 @@ _BODY_SECONDS = 5.0
 _HTML = """max => {
     const kind = document.doctype ? new XMLSerializer().serializeToString(document.doctype) + '\\n' : '';
     const html = document.documentElement ? document.documentElement.outerHTML : '';
-    return html.length > max ? null : kind + html;
+    const status = performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0;
+    const told = {url: location.href, status: status, type: document.contentType};
+    return html.length > max ? null : [told, kind + html];
 }"""
 _READ = """(elements, [what, limit]) => elements.slice(0, limit).map(e => {
     if (what.startsWith('@')) return e.getAttribute(what.slice(1));
@@ -60,14 +62,15 @@ async def evaluate(step: Step, operation: do.Evaluate) -> Any:
 
 
 async def content(step: Step, _: do.Content) -> Any:
-    async def look() -> str | None:
-        html: str | None = await (await step.frame()).evaluate(_HTML, step.context.max_bytes)
-        return html
+    async def look() -> tuple[dict[str, Any], str] | None:
+        found: tuple[dict[str, Any], str] | None = await (await step.frame()).evaluate(_HTML, step.context.max_bytes)
+        return found
 
-    html = await step.read(look)
-    if html is None:
+    found = await step.read(look)
+    if found is None:
         raise too_large("the page's HTML", step.context.max_bytes)
-    return Done(raw=html.encode("utf-8", "replace"))
+    told, html = found
+    return Done(Raw(encode(told)), html.encode("utf-8", "replace"))
 
 
 async def read(step: Step, operation: do.Read) -> Any:
