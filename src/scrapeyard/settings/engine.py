@@ -137,7 +137,7 @@ class BrowserSettings(Section):
         0,
         ge=0,
         le=1000,
-        description="Contexts open at once in one worker; 0: half of the free memory, of the container if less, 80 MB each.",
+        description="Contexts open at once in one worker; 0: by the free memory, half of it, 80 MB each.",
     )
     contexts_per_run: int = Field(1, ge=1, le=4, description="Contexts that one run may have open at once.")
     wait_seconds: float = Field(60, ge=0, le=3600, description="Maximum seconds to wait for a free context.")
