@@ -10,6 +10,8 @@ from starlette.routing import BaseRoute
 from starlette.types import Scope
 
 from scrapeyard.gateway import cache, proxies, sites, webhooks
+from scrapeyard.gateway.audit import routes as audit
+from scrapeyard.gateway.audit.middleware import REQUEST_ID, Audited
 from scrapeyard.gateway.auth.authentication import Authentication
 from scrapeyard.gateway.auth.permissions import RouteAccess
 from scrapeyard.gateway.crawls import routes as crawls
@@ -17,6 +19,7 @@ from scrapeyard.gateway.crawls.calls import MapCall
 from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.document.describe import describe
 from scrapeyard.gateway.http import problems
+from scrapeyard.gateway.http.addresses import CallerAddresses
 from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HeadAnswers, HotPath, LastResort
 from scrapeyard.gateway.http.paths import PathAliases
@@ -46,7 +49,7 @@ ROUTERS = (
     *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
     *(schedules.router, webhooks.router),
     *(scrapers.router, channels.router, state.router, sites.router, proxies.router, cache.router),
-    operations.router,
+    *(operations.router, audit.router),
 )
 """In the order in which the document lists their routes."""
 CALLS = (ScrapeCall, MapCall, JobCall, AppendCall)
@@ -59,7 +62,7 @@ TAKEN = (
 )
 EXPOSED = (
     *("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent"),
-    *("Content-Disposition", "Content-Range", "ETag", "Next-Cursor"),
+    *("Content-Disposition", "Content-Range", "ETag", "Next-Cursor", REQUEST_ID),
 )
 
 
@@ -85,6 +88,7 @@ def application(gateway: Gateway) -> FastAPI:
     app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20), larger=_upload_limit(settings))
     app.add_middleware(Authentication, authenticator=gateway.authenticator, access=RouteAccess(app.routes))
     _wrap(app, settings, gateway.services.settings.log.lang)
+    _audit(app, gateway)
     _document(app, gateway)
     return app
 
@@ -113,8 +117,20 @@ def _wrap(app: FastAPI, settings: GatewaySettings, language: str) -> None:
             expose_headers=list(EXPOSED),
         )
     app.add_middleware(Preferences, dialect=settings.dialect, language=language)
-    app.add_middleware(PathAliases)
     app.add_middleware(Doors, hosts=(settings.host, *settings.hosts), origins=settings.cors_origins)
+
+
+def _audit(app: FastAPI, gateway: Gateway) -> None:
+    """Around everything that may refuse a call, and with the paths that routes have."""
+    services = gateway.services
+    app.add_middleware(
+        Audited,
+        audit=gateway.audit,
+        routes=app.routes,
+        addresses=CallerAddresses(services.settings.gateway.trusted_proxies),
+        clock=services.clock,
+    )
+    app.add_middleware(PathAliases)
 
 
 def _upload_limit(settings: GatewaySettings) -> Callable[[Scope], int | None]:

@@ -16,6 +16,7 @@ from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.proxies import pool as brightdata
 from scrapeyard.engines.proxies.stored import StoredPools, secrets_of
 from scrapeyard.errors import FetchFailed, NotFound, Refusal
+from scrapeyard.gateway.audit.middleware import AuditDep
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
@@ -240,7 +241,7 @@ async def list_proxies(gateway: GatewayDep) -> PoolsDocument:
 
 
 @router.put("/api/proxies/{name}", summary="Keep a pool", responses=refusals(400, 409, 413, 422, 503))
-async def put_proxies(gateway: GatewayDep, name: _Name, call: PoolCall) -> PoolDocument:
+async def put_proxies(gateway: GatewayDep, audit: AuditDep, name: _Name, call: PoolCall) -> PoolDocument:
     """Adds a pool, or replaces one that the API keeps. In force here when this answers, and in workers some seconds
     later. Its credentials are stored as they are given. A proxy at a private address is refused, unless the settings
     allow to fetch from there."""
@@ -249,18 +250,28 @@ async def put_proxies(gateway: GatewayDep, name: _Name, call: PoolCall) -> PoolD
     _check_free(kept, name)
     pool = _made(kept, name, call)
     _check_addresses(pool, gateway.services.settings)
+    before = next((_told(each) for each in kept.pools.tiers if each.name == name), None)
     await kept.put(pool)
+    audit.change(before, _told(pool))
     return next(pool for pool in (await _documents(gateway)).pools if pool.name == name)
 
 
 @router.delete("/api/proxies/{name}", summary="Remove a pool", responses=refusals(404, 409, 413, 422, 503))
-async def remove_proxies(gateway: GatewayDep, name: _Name) -> PoolsDocument:
+async def remove_proxies(gateway: GatewayDep, audit: AuditDep, name: _Name) -> PoolsDocument:
     """Of those that the API keeps. Runs that ask for it from then on end as `fetch_proxy`."""
     if gateway.proxies.is_own(name):
         raise Refusal("conflict", 409, f"{name} is a pool of the settings; remove it there")
+    before = next((_told(each) for each in gateway.proxies.pools.tiers if each.name == name), None)
     if not await gateway.proxies.remove(name):
         raise NotFound(f"no pool {name}")
+    audit.change(before)
     return await _documents(gateway)
+
+
+def _told(pool: ProxyPool) -> dict[str, Any]:
+    """A pool for the audit: its endpoints without credentials."""
+    fields = pool.model_dump(mode="json", exclude={"name", "urls", "password"})
+    return {**fields, "endpoints": _endpoints(pool)[:10], "exits": len(pool.urls) or pool.exits}
 
 
 async def _documents(gateway: "Gateway") -> PoolsDocument:

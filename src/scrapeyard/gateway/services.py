@@ -12,7 +12,11 @@ from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
+<<<<<<< HEAD
 from scrapeyard.gateway.auth.credentials import Authenticator
+=======
+from scrapeyard.gateway.audit.log import AuditLog
+>>>>>>> 559a5ae7 (wip)
 from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.operations.health import Health
@@ -62,7 +66,11 @@ class Gateway:
     def __init__(self, services: GatewayServices) -> None:
         settings = services.settings
         self.services = services
+<<<<<<< HEAD
         self.authenticator = Authenticator(())
+=======
+        self.audit = AuditLog(services.store.audit, services.clock)
+>>>>>>> 559a5ae7 (wip)
         self.metrics = GatewayMetrics(self._read_sources, lambda: self.waiters.count)
         self.waiters = Waiters(
             services.queue,
@@ -134,6 +142,7 @@ class Gateway:
     async def start(self) -> None:
         """Subscribe to replies and signals. May be called twice."""
         await asyncio.gather(
+            self.audit.start(),
             self.waiters.start(),
             self.refreshing.start(),
             self.channels.start(),
@@ -157,6 +166,7 @@ class Gateway:
         await self.proxies.stop()
         await self._site_policies.stop()
         await self.waiters.stop()
+        await self.audit.stop()
 
     def _read_sources(self) -> Iterator[SourceReading]:
         for state in self.services.catalogue.sources():

@@ -14,6 +14,7 @@ from scrapeyard.engines.http.site import Sites, is_host
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate, SiteState
 from scrapeyard.errors import BadRequest, Refusal
+from scrapeyard.gateway.audit.middleware import AuditDep
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
@@ -280,16 +281,20 @@ async def get_site(gateway: GatewayDep, site: _Site) -> SiteDocument:
 
 
 @router.put(_HERE, summary="Write a site's rules", responses=refusals(400, 409, 413, 422, 503))
-async def put_site(gateway: GatewayDep, site: _Site, call: SiteCall) -> SiteDocument:
+async def put_site(gateway: GatewayDep, audit: AuditDep, site: _Site, call: SiteCall) -> SiteDocument:
     """Whole: what is left out is as the settings say. In force in every worker within a second, also for requests that
     wait already."""
-    return await gateway.sites.put(site, call)
+    before, changed = await gateway.sites.get(site), await gateway.sites.put(site, call)
+    audit.change(before.rules, changed.rules)
+    return changed
 
 
 @router.delete(_HERE, summary="Delete a site's rules", responses=refusals(400, 413, 422, 503))
-async def delete_site(gateway: GatewayDep, site: _Site) -> SiteDocument:
+async def delete_site(gateway: GatewayDep, audit: AuditDep, site: _Site) -> SiteDocument:
     """The settings decide again. May be repeated."""
-    return await gateway.sites.remove(site)
+    before, changed = await gateway.sites.get(site), await gateway.sites.remove(site)
+    audit.change(before.rules)
+    return changed
 
 
 @router.post(_HERE + "/reset", summary="Make a site well again", responses=refusals(400, 413, 422, 503))

@@ -1,5 +1,6 @@
 """Settings of the roles: gateway, worker, dispatcher; and of logs and traces."""
 
+from ipaddress import ip_network
 from typing import Literal
 
 from pydantic import Field, SecretStr, field_validator
@@ -36,10 +37,21 @@ class GatewaySettings(Section):
         description="Names under which clients call the gateway, e.g. `scrape.example.com`, `*.example.com`; `*` for "
         "any. IP addresses, `localhost` and names without a dot need not be listed.",
     )
+    trusted_proxies: tuple[str, ...] = Field(
+        (),
+        description="Addresses or networks (CIDR) of proxies whose X-Forwarded-For tells where a call comes from.",
+    )
     dialect: Literal["own", "tasks", "site"] = Field(
         "own", description="Words of answers to clients that do not ask for a dialect by `Prefer: dialect=…`."
     )
     cors_origins: tuple[str, ...] = Field((), description="Web origins that may call from a browser; `*` for any.")
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for each in given:
+            ip_network(each, strict=False)
+        return given
 
 
 class WorkerSettings(Section):
@@ -190,6 +202,7 @@ class RetentionSettings(Section):
         description="Days to keep runs and jobs that failed, and jobs whose items all failed; empty: as the others.",
     )
     webhooks_days: float = Field(7, gt=0, description="Days to keep delivered or given-up webhook messages.")
+    audit_days: float = Field(365, ge=1, description="Days to keep the audit of changes and refused calls.")
     usage_days: float = Field(90, ge=31, description="Days to keep the daily traffic figures of sites and proxies.")
 
 

@@ -3,6 +3,7 @@
 import time
 from typing import Final
 
+from scrapeyard.store.audit import SqlAudit
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.jobs.archives import SqlArchives
 from scrapeyard.store.jobs.batches import SqlBatches
@@ -54,6 +55,7 @@ class SqlStore(Store):
         self.firings = SqlFirings(database)
         self.webhooks = SqlWebhooks(database)
         self.deliveries = SqlDeliveries(database)
+        self.audit = SqlAudit(database)
 
     async def start(self) -> None:
         """Connect and bring the schema up to date. Safe to run twice, and from two processes at once."""

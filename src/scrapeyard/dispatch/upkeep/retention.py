@@ -1,4 +1,4 @@
-"""Removes what is past its retention: runs and jobs with what they left, keys, sessions, meters, silent workers."""
+"""Removes what is past its retention: runs and jobs with what they left, keys, sessions, meters, the audit, workers."""
 
 from collections.abc import Callable
 
@@ -15,6 +15,7 @@ job_log = get_log("jobs")
 EVERY_SECONDS = 30.0
 RUNS = 500
 JOBS = 20
+AUDIT_ROWS = 5000
 """Maximum removed in one round."""
 DAY = 86_400.0
 
@@ -80,6 +81,7 @@ class Retention:
         await self._store.workers.forget_before(silent)
         await self._store.proxies.forget_standings_before(silent)
         await self._store.meters.forget_before(day_of(now - self._settings.retention.usage_days * DAY))
+        await self._store.audit.remove_before(now - self._settings.retention.audit_days * DAY, AUDIT_ROWS)
         self._next = now if full else now + EVERY_SECONDS
 
     async def _remove_runs(self, now: float) -> bool:

@@ -1,15 +1,16 @@
 """Parameters that several routes take, bounded; and the gateway that serves them."""
 
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Path, Query
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 from starlette.requests import HTTPConnection
 
-from scrapeyard.errors import NotFound
+from scrapeyard.errors import BadRequest, NotFound
 from scrapeyard.gateway.http.dialects import status_word
-from scrapeyard.gateway.http.patterns import EXAMPLE_ID, EXAMPLE_JOB, EXPORT_ID, JOB_ID, RUN_ID
+from scrapeyard.gateway.http.patterns import EXAMPLE_ID, EXAMPLE_JOB, EXPORT_ID, JOB_ID, RUN_ID, no_number
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import ITEM_KEY, ItemStatus
 
@@ -58,6 +59,21 @@ JobId = Annotated[
 ExportId = Annotated[
     str, Path(description="The export's id.", json_schema_extra=shown(EXPORT_ID)), there("export", EXPORT_ID)
 ]
+Instant = Annotated[
+    datetime | None, BeforeValidator(no_number), Query(description="ISO 8601; UTC when it names no zone.")
+]
+
+
+def seconds_of(given: datetime | None) -> float | None:
+    """Unix seconds of an Instant. Raises BadRequest."""
+    if given is None:
+        return None
+    try:
+        return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
+    except (OverflowError, ValueError) as error:
+        raise BadRequest(f"a time that cannot be used: {error}") from None
+
+
 Wait = Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False, description="Seconds to wait for the end.")]
 
 ItemKey = Annotated[str, Path(pattern=ITEM_KEY, description="The item's id within the job.")]

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest, Refusal
 from scrapeyard.gateway.http import dialects
+from scrapeyard.gateway.audit.middleware import AuditDep
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.dialects import status_word
 from scrapeyard.gateway.http.openapi import refusals
@@ -26,7 +27,7 @@ from scrapeyard.gateway.jobs.documents import (
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.jobs.uploads import APPEND, CREATE, CREATED, media_type, open_upload, options_of
 from scrapeyard.gateway.runs.calls import decode_body, digest_of, idempotency_key, is_json
-from scrapeyard.model.job import JobStatus
+from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.store.ports.jobs import JobFilter
 
 _Statuses = Annotated[
@@ -144,10 +145,18 @@ async def get_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
 
 
 @router.patch("/api/jobs/{job_id}", summary="Change a job", responses=refusals(400, 404, 409, 413, 422, 503))
-async def change_job(gateway: GatewayDep, job_id: JobId, call: ChangeCall) -> JobDocument:
+async def change_job(gateway: GatewayDep, audit: AuditDep, job_id: JobId, call: ChangeCall) -> JobDocument:
     """For items that are handed out from now on: another rate, a larger budget, another priority; and the job's name.
     What the body does not name stays as it is."""
-    return gateway.jobs.document(await gateway.jobs.control.change(job_id, call))
+    before = await gateway.jobs.control.get(job_id)
+    job = await gateway.jobs.control.change(job_id, call)
+    audit.change(_told(before), _told(job))
+    return gateway.jobs.document(job)
+
+
+def _told(job: Job) -> dict[str, Any]:
+    """What a call may change of a job, for the audit."""
+    return {"name": job.name, "priority": job.priority, "policy": job.policy}
 
 
 @router.delete("/api/jobs/{job_id}", status_code=204, summary="Delete a job", responses=refusals(404, 409, 422, 503))

@@ -1,19 +1,17 @@
 """`/api/scrape`: call a scraper, look runs up, list, cancel, logs, explain."""
 
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BeforeValidator
 from starlette.responses import PlainTextResponse, Response
 
-from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError
+from scrapeyard.errors import NotFound, ScrapeyardError
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.dialects import status_word
 from scrapeyard.gateway.http.openapi import HEADERS, LOCATION, Responses, bad_ends, parameter, refusals
-from scrapeyard.gateway.http.parameters import GatewayDep, RunId, Wait
-from scrapeyard.gateway.http.patterns import SCRAPER_ID, no_number
+from scrapeyard.gateway.http.parameters import GatewayDep, Instant, RunId, Wait, seconds_of
+from scrapeyard.gateway.http.patterns import SCRAPER_ID
 from scrapeyard.gateway.runs import answers
 from scrapeyard.gateway.runs.calls import read_call
 from scrapeyard.gateway.runs.documents import (
@@ -96,11 +94,6 @@ _Statuses = Annotated[
 _Reasons = Annotated[list[ExitReason] | None, Query(max_length=40, description="Any of these; may be repeated.")]
 
 
-_Instant = Annotated[
-    datetime | None, BeforeValidator(no_number), Query(description="ISO 8601; UTC when it names no zone.")
-]
-
-
 @router.get("/api/scrape", summary="List runs", responses=refusals(400, 422, 503))
 async def list_runs(
     gateway: GatewayDep,
@@ -108,8 +101,8 @@ async def list_runs(
     status: _Statuses = None,
     exit_reason: _Reasons = None,
     scraper: Annotated[str | None, Query(pattern=SCRAPER_ID, description="`site/task`, any version.")] = None,
-    created_after: _Instant = None,
-    created_before: _Instant = None,
+    created_after: Instant = None,
+    created_before: Instant = None,
     cursor: Annotated[
         str | None, Query(pattern=r"^[A-Za-z0-9_=.:-]{1,256}$", description="From the page before.")
     ] = None,
@@ -120,8 +113,8 @@ async def list_runs(
         statuses=tuple(status) if status else None,
         exit_reasons=tuple(exit_reason) if exit_reason else None,
         scraper=scraper,
-        created_after=_seconds(created_after),
-        created_before=_seconds(created_before),
+        created_after=seconds_of(created_after),
+        created_before=seconds_of(created_before),
     )
     page = await gateway.services.store.runs.page(where, cursor, limit)
     return RunPageDocument(runs=[summary(run, also=True) for run in page.runs], next_cursor=page.next_cursor)
@@ -208,15 +201,6 @@ def _allowed(gateway: "Gateway", run: Run) -> Limits:
 
 def _shortened(limits: Limits, wall_seconds: float) -> Limits:
     return Limits(**{name: getattr(limits, name) for name in Limits.__struct_fields__} | {"wall_seconds": wall_seconds})
-
-
-def _seconds(given: datetime | None) -> float | None:
-    if given is None:
-        return None
-    try:
-        return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
-    except (OverflowError, ValueError) as error:
-        raise BadRequest(f"a time that cannot be used: {error}") from None
 
 
 def _wants_text(request: Request) -> bool:

@@ -1,10 +1,11 @@
 """`/api/schedule`: jobs and runs that start on a schedule."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
+from scrapeyard.gateway.audit.middleware import AuditDep
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, Limit, shown, there
@@ -25,16 +26,25 @@ _HERE = "/api/schedule/{schedule_id}"
 _REFUSALS = refusals(400, 404, 409, 413, 422, 503)
 
 
+_TOLD = ("name", "target", "cron", "every_seconds", "time_zone", "jitter_seconds", "overlap", "missed", "paused")
+
+
+def _told(schedule: ScheduleDocument) -> dict[str, Any]:
+    """A schedule for the audit: without what it starts, whose inputs may be personal."""
+    return {name: getattr(schedule, name) for name in _TOLD}
+
+
 router = APIRouter(tags=["schedules"], route_class=AnswerRoute)
 
 
 @router.post(
     "/api/schedule", status_code=201, summary="Make a schedule", response_model=ScheduleDocument, responses=_REFUSALS
 )
-async def create_schedule(gateway: GatewayDep, call: ScheduleCall) -> Response:
+async def create_schedule(gateway: GatewayDep, audit: AuditDep, call: ScheduleCall) -> Response:
     """Starts a job or a run by cron or at intervals, once for each time that comes. What it names is looked up now, and
     again at each start."""
     made = await gateway.schedules.create(call)
+    audit.change(None, {"id": made.id, **_told(made)})
     return respond(made, 201, {"Location": made.links.self})
 
 
@@ -51,17 +61,24 @@ async def get_schedule(gateway: GatewayDep, schedule_id: _Id) -> ScheduleDocumen
 
 
 @router.patch(_HERE, summary="Change a schedule", responses=_REFUSALS)
-async def change_schedule(gateway: GatewayDep, schedule_id: _Id, call: ScheduleChange) -> ScheduleDocument:
+async def change_schedule(
+    gateway: GatewayDep, audit: AuditDep, schedule_id: _Id, call: ScheduleChange
+) -> ScheduleDocument:
     """What is not given stays. Another time is counted from now on."""
-    return await gateway.schedules.change(schedule_id, call)
+    before = await gateway.schedules.get(schedule_id)
+    changed = await gateway.schedules.change(schedule_id, call)
+    audit.change(_told(before), _told(changed))
+    return changed
 
 
 @router.delete(
     _HERE, status_code=204, summary="Delete a schedule", response_class=Response, responses=refusals(404, 413, 422, 503)
 )
-async def delete_schedule(gateway: GatewayDep, schedule_id: _Id) -> Response:
+async def delete_schedule(gateway: GatewayDep, audit: AuditDep, schedule_id: _Id) -> Response:
     """With its history. What it started goes on."""
+    before = await gateway.schedules.get(schedule_id)
     await gateway.schedules.delete(schedule_id)
+    audit.change(_told(before))
     return Response(status_code=204)
 
 

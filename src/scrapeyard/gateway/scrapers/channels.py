@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from scrapeyard.errors import Refusal, ScraperNotFound
+from scrapeyard.gateway.audit.middleware import AuditDep
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
@@ -68,21 +69,26 @@ async def get_channels(gateway: GatewayDep, site: Site, task: Task) -> ChannelsD
 
 @router.put(_HERE + "/{channel}", summary="Move a channel", responses=refusals(400, 404, 409, 413, 422, 503))
 async def move_channel(
-    gateway: GatewayDep, site: Site, task: Task, channel: _Channel, call: MoveCall
+    gateway: GatewayDep, audit: AuditDep, *, site: Site, task: Task, channel: _Channel, call: MoveCall
 ) -> ChannelsDocument:
     """Points a channel to a version that is there, over what the repository says. In force here when this answers, and
     in the other gateways a moment later. Moving `stable` back is a roll back."""
     await _check(gateway.services.catalogue, f"{site}/{task}", call.version)
     if len({*gateway.channels.of(f"{site}/{task}"), channel}) > MAX_CHANNELS:
         raise Refusal("conflict", 409, f"{site}/{task} has {MAX_CHANNELS} moved channels already")
+    before = gateway.channels.of(f"{site}/{task}").get(channel)
     await gateway.channels.move(f"{site}/{task}", channel, call.version)
+    audit.change(before, call.version)
     return await _document(gateway, f"{site}/{task}")
 
 
 @router.delete(_HERE + "/{channel}", summary="Take a move back", responses=refusals(404, 413, 422, 503))
-async def unmove_channel(gateway: GatewayDep, site: Site, task: Task, channel: _Channel) -> ChannelsDocument:
+async def unmove_channel(
+    gateway: GatewayDep, audit: AuditDep, site: Site, task: Task, channel: _Channel
+) -> ChannelsDocument:
     """The repository decides again where the channel points. May be repeated."""
     move = await gateway.channels.take_back(f"{site}/{task}", channel)
+    audit.change(move.before if move else None)
     if move is None and not Listings(gateway.services.catalogue).of(f"{site}/{task}"):
         raise ScraperNotFound(f"no scraper {site}/{task}")
     return await _document(gateway, f"{site}/{task}")

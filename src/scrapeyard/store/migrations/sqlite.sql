@@ -3,7 +3,36 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0018');
+INSERT INTO "alembic_version" VALUES('0019');
+
+CREATE TABLE audit (
+	number BIGINT NOT NULL, 
+	at DOUBLE NOT NULL, 
+	client TEXT NOT NULL, 
+	role TEXT NOT NULL, 
+	key_id TEXT NOT NULL, 
+	address TEXT NOT NULL, 
+	action TEXT NOT NULL, 
+	resource TEXT NOT NULL, 
+	status INTEGER NOT NULL, 
+	code TEXT NOT NULL, 
+	request_id TEXT NOT NULL, 
+	count INTEGER NOT NULL, 
+	"before" BLOB, 
+	"after" BLOB, 
+	hash TEXT NOT NULL, 
+	PRIMARY KEY (number)
+);
+
+CREATE TABLE audit_chain (
+	id INTEGER NOT NULL, 
+	last_number BIGINT NOT NULL, 
+	last_hash TEXT NOT NULL, 
+	removed_number BIGINT NOT NULL, 
+	removed_hash TEXT NOT NULL, 
+	PRIMARY KEY (id), 
+	CONSTRAINT audit_chain_has_one_row CHECK (id = 1)
+);
 
 CREATE TABLE batches (
 	id TEXT NOT NULL, 
@@ -506,3 +535,11 @@ CREATE INDEX jobs_with_webhook ON jobs (number) WHERE webhook IS NOT NULL;
 CREATE INDEX jobs_with_files_pending ON jobs (id) WHERE files_pending;
 
 CREATE INDEX jobs_by_domain ON jobs (domain, number);
+
+CREATE INDEX audit_by_at ON audit (at);
+
+CREATE INDEX audit_by_client ON audit (client, number);
+
+CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'audit rows never change'); END;
+
+CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit WHEN OLD.number > coalesce((SELECT removed_number FROM audit_chain), 0) BEGIN SELECT RAISE(ABORT, 'audit rows are removed by retention alone'); END;

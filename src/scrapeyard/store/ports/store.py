@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from scrapeyard.store.ports.archives import ArchiveStore
+from scrapeyard.store.ports.audit import AuditStore
 from scrapeyard.store.ports.exports import ExportStore, SnapshotStore
 from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobStore, PointStore
 from scrapeyard.store.ports.operations import LeaderStore, MeterStore, SessionStore, StateStore, WorkerStore
@@ -37,6 +38,7 @@ class Store(Protocol):
     firings: FiringStore
     webhooks: WebhookStore
     deliveries: DeliveryStore
+    audit: AuditStore
 
     async def start(self) -> None:
         """Connect and migrate the schema. Safe to run twice, and from two processes at once."""
