@@ -63,6 +63,47 @@ export type AttemptDocument = {
   error: string | null;
 };
 
+/** A change, or a call that was refused. */
+export type AuditDocument = {
+  /** Its place in the chain, from 1 without gaps. */
+  number: number;
+  /** When it was sent. */
+  at: string;
+  /** Who called; empty: nobody who is known. */
+  client: string;
+  role: string;
+  /** The key that was used; empty: none, or other credentials. */
+  key_id: string;
+  /** Where the call came from; empty for commands on the server. */
+  address: string;
+  /** The operation's id in the OpenAPI document, or the command. */
+  action: string;
+  /** The path of the call, or what the command changed. */
+  resource: string;
+  /** HTTP status of the answer; 0 for a command. */
+  status: number;
+  /** Why it was refused; empty if it was done. */
+  code: string;
+  /** As the answer had it in X-Request-Id. */
+  request_id: string;
+  /** How many equal refusals of one minute it stands for. */
+  count: number;
+  /** What was there before; null: unknown or too large. */
+  before: unknown;
+  /** What is there since; null: nothing, unknown or too large. */
+  after: unknown;
+  /** SHA-256 over this row and the hash of the row before it. */
+  hash: string;
+};
+
+/** One page of the audit, newest first. */
+export type AuditPageDocument = {
+  /** Rows in the file so far. */
+  rows: Array<AuditDocument>;
+  /** Give it as `cursor` for the next page; null on the last. */
+  next_cursor: string | null;
+};
+
 /** How long to wait before another attempt, unless the site says. */
 export type Backoff = {
   /** How the wait grows; default: exponential. */
@@ -3484,6 +3525,13 @@ export interface Operations {
     body: undefined;
     answer: Response;
   };
+  /** The audit. */
+  list_audit: {
+    path: undefined;
+    query: { client?: string | null; action?: string | null; resource?: string | null; refused?: boolean | null; since?: string | null; until?: string | null; cursor?: string | null; limit?: number };
+    body: undefined;
+    answer: AuditPageDocument;
+  };
 }
 
 /** Method and path of every operation. */
@@ -3562,6 +3610,7 @@ export const routes = {
   root: ["GET", "/"],
   live: ["GET", "/api/live"],
   metrics: ["GET", "/metrics"],
+  list_audit: ["GET", "/api/audit"],
 } as const;
 
 /** Operations that take an `Idempotency-Key`. */

@@ -11,6 +11,7 @@ from starlette.types import Scope
 
 from scrapeyard.gateway import cache, proxies, sites, webhooks
 from scrapeyard.gateway.audit import routes as audit
+from scrapeyard.gateway.audit.addresses import CallerAddresses
 from scrapeyard.gateway.audit.middleware import REQUEST_ID, Audited
 from scrapeyard.gateway.auth.authentication import Authentication
 from scrapeyard.gateway.auth.permissions import RouteAccess
@@ -19,7 +20,6 @@ from scrapeyard.gateway.crawls.calls import MapCall
 from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.document.describe import describe
 from scrapeyard.gateway.http import problems
-from scrapeyard.gateway.http.addresses import CallerAddresses
 from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HeadAnswers, HotPath, LastResort
 from scrapeyard.gateway.http.paths import PathAliases

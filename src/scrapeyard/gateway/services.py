@@ -12,11 +12,8 @@ from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
-<<<<<<< HEAD
-from scrapeyard.gateway.auth.credentials import Authenticator
-=======
 from scrapeyard.gateway.audit.log import AuditLog
->>>>>>> 559a5ae7 (wip)
+from scrapeyard.gateway.auth.credentials import Authenticator
 from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.operations.health import Health
@@ -66,11 +63,8 @@ class Gateway:
     def __init__(self, services: GatewayServices) -> None:
         settings = services.settings
         self.services = services
-<<<<<<< HEAD
-        self.authenticator = Authenticator(())
-=======
         self.audit = AuditLog(services.store.audit, services.clock)
->>>>>>> 559a5ae7 (wip)
+        self.authenticator = Authenticator(())
         self.metrics = GatewayMetrics(self._read_sources, lambda: self.waiters.count)
         self.waiters = Waiters(
             services.queue,

@@ -180,6 +180,7 @@ def contract(yard: Yard) -> schemathesis.BaseSchema:
 
 OPERATIONS = [
     "GET /",
+    "GET /api/audit",
     "GET /api/cache",
     "POST /api/cache/invalidate",
     "POST /api/cache/warm",

@@ -16,8 +16,8 @@ from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from scrapeyard.gateway.audit.addresses import CallerAddresses
 from scrapeyard.gateway.audit.log import AuditLog
-from scrapeyard.gateway.http.addresses import CallerAddresses
 from scrapeyard.model import new_id
 from scrapeyard.model.audit import AuditEntry, cleaned
 from scrapeyard.model.identity import Identity

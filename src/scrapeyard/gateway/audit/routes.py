@@ -23,7 +23,7 @@ class AuditDocument(Struct, frozen=True, kw_only=True):
     number: Annotated[int, Meta(description="Its place in the chain, from 1 without gaps.")]
     at: str
     client: Annotated[str, Meta(description="Who called; empty: nobody who is known.")]
-    role: str
+    role: Annotated[str, Meta(description="The role of the caller; empty: unknown.")]
     key_id: Annotated[str, Meta(description="The key that was used; empty: none, or other credentials.")]
     address: Annotated[str, Meta(description="Where the call came from; empty for commands on the server.")]
     action: Annotated[str, Meta(description="The operation's id in the OpenAPI document, or the command.")]

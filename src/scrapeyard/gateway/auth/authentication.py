@@ -49,7 +49,8 @@ class Authentication:
             if permission is Permission.HOOK:
                 return NOBODY  # the route asks for the signature of a Git host
             raise unauthenticated("the request carries no key")
-        scope["audit"].identity = identity  # also of a caller that is refused
+        if (note := scope.get("audit")) is not None:
+            note.identity = identity  # also of a caller that is refused
         if permission is not None and permission not in GRANTS[identity.role]:
             raise Refusal("forbidden", 403, f"this needs the permission {permission}; the role {identity.role} has not")
         return identity

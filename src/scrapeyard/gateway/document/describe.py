@@ -32,6 +32,7 @@ TAGS: Final = {
     "scrapers": "Which scrapers there are, and which version runs.",
     "sites": "How sites are treated, and how they are doing.",
     "proxies": "Pools of proxies.",
+    "audit": "Changes and refused calls.",
     "cache": "Cached pages.",
     "operations": "How the platform is doing.",
 }

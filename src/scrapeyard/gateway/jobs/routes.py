@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest, Refusal
-from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.audit.middleware import AuditDep
+from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.dialects import status_word
 from scrapeyard.gateway.http.openapi import refusals
