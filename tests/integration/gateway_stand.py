@@ -130,6 +130,7 @@ def run_of(delivery: Delivery) -> Run:
         reply_to=delivery.reply_to,
         traceparent=delivery.traceparent,
         fetching=delivery.fetching,
+        owner=delivery.owner,
     )
 
 

@@ -71,6 +71,7 @@ export type AuditDocument = {
   at: string;
   /** Who called; empty: nobody who is known. */
   client: string;
+  /** The role of the caller; empty: unknown. */
   role: string;
   /** The key that was used; empty: none, or other credentials. */
   key_id: string;
@@ -880,7 +881,7 @@ export type JobCall = {
   exports?: Array<ExportCall>;
   /** Who is told of what happens to it. */
   webhook?: WebhookCall | null;
-  /** The id that the job shall have; the same call again is the same job. Default: one of ours. */
+  /** The id that the job shall have; the same call again is the same job. Default: one of ours. A client's id gets its name before it: `acme.test-001`. */
   job_id?: string | null;
   /** Limits under other names. */
   options?: SiteOptions | null;
@@ -3065,7 +3066,7 @@ export interface Operations {
   };
   /** Download an artifact. */
   get_artifact: {
-    path: { run_id: string; name: string };
+    path: { name: string; run_id: string };
     query: undefined;
     body: undefined;
     answer: Response;
@@ -3177,14 +3178,14 @@ export interface Operations {
   };
   /** Look an item up. */
   get_item: {
-    path: { job_id: string; key: string };
+    path: { key: string; job_id: string };
     query: undefined;
     body: undefined;
     answer: WholeItemDocument;
   };
   /** Download what an item left. */
   download_artifact: {
-    path: { job_id: string; key: string };
+    path: { key: string; job_id: string };
     query: { artifact?: string };
     body: undefined;
     answer: Response;

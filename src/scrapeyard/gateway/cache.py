@@ -13,6 +13,7 @@ from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.http.site import Sites, is_host
 from scrapeyard.engines.http.url import canonical_host, parse_target
 from scrapeyard.errors import BadRequest, FetchFailed
+from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import HEADERS, refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
@@ -24,6 +25,7 @@ from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.runs.submit import Scraping
 from scrapeyard.model import Invalidate, Priority
 from scrapeyard.model.fetching import MOST, CacheMode
+from scrapeyard.model.identity import Identity
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
@@ -136,7 +138,7 @@ class Caching:
         await self._queue.send(messages.SIGNALS, messages.encode(signal))
         return dropped
 
-    async def warm(self, call: WarmCall, traceparent: str, receive: Receive) -> Response:
+    async def warm(self, call: WarmCall, identity: Identity, traceparent: str, receive: Receive) -> Response:
         """Start runs of low priority whose fetches fill the cache."""
         most = self._settings.gateway.max_urls
         if len(call.urls) > most:
@@ -149,7 +151,9 @@ class Caching:
             priority=Priority.LOW,
             policy=Policy(max_age_seconds=call.max_age_seconds, cache=mode),
         )
-        asked = ScrapeRequest(call=scrape, wait=0, preference="", key=None, digest="", traceparent=traceparent)
+        asked = ScrapeRequest(
+            call=scrape, wait=0, preference="", key=None, digest="", traceparent=traceparent, identity=identity
+        )
         return await self._scraping.answer(asked, receive)
 
     def _signal(self, call: InvalidateCall) -> Invalidate:
@@ -201,7 +205,7 @@ async def invalidate_cache(gateway: GatewayDep, call: InvalidateCall) -> Invalid
         **refusals(400, 404, 413, 422, 503),
     },
 )
-async def warm_cache(gateway: GatewayDep, call: WarmCall, request: Request) -> Response:
+async def warm_cache(gateway: GatewayDep, identity: IdentityDep, call: WarmCall, request: Request) -> Response:
     """A run of low priority for each URL, whose fetches are kept. Look them up like other runs."""
     trace = traceparent(request.headers.get("traceparent"))
-    return await gateway.caching.warm(call, trace, request.receive)
+    return await gateway.caching.warm(call, identity, trace, request.receive)

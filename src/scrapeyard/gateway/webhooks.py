@@ -2,10 +2,11 @@
 
 from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from msgspec import Meta, Struct
 
 from scrapeyard.errors import NotFound
+from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, Limit, shown, there
@@ -60,11 +61,22 @@ class DeliveryPageDocument(Struct, frozen=True, kw_only=True):
     next_cursor: Annotated[str | None, NEXT]
 
 
-_Id = Annotated[
+_Path = Annotated[
     str,
     Path(description="The delivery's id, as its receiver got it.", json_schema_extra=shown(DELIVERY_ID)),
     there("delivery", DELIVERY_ID),
 ]
+
+
+async def _owned(gateway: GatewayDep, identity: IdentityDep, delivery_id: _Path) -> str:
+    if not identity.sees_all:
+        delivery = await gateway.services.store.deliveries.get(delivery_id)
+        if delivery is None or not identity.may_see(delivery.owner):
+            raise _none(delivery_id)
+    return delivery_id
+
+
+_Id = Annotated[str, Depends(_owned)]
 _HERE = "/api/webhooks/deliveries/{delivery_id}"
 _HOUR = 3600.0
 
@@ -75,13 +87,16 @@ router = APIRouter(tags=["webhooks"], route_class=AnswerRoute)
 @router.get("/api/webhooks/deliveries", summary="List deliveries", responses=refusals(400, 422, 503))
 async def list_deliveries(
     gateway: GatewayDep,
+    identity: IdentityDep,
+    *,
     subject: Annotated[str | None, Query(pattern=SUBJECT, description="Of this job or run, by its id.")] = None,
     state: Annotated[DeliveryState | None, Query(description="Only these.")] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> DeliveryPageDocument:
-    """Messages to receivers of webhooks, newest first, without what was sent. Follow `next_cursor` for more."""
-    where = DeliveryFilter(subject=subject, state=state)
+    """Messages to receivers of webhooks, newest first, without what was sent; a client's own. Follow `next_cursor` for
+    more."""
+    where = DeliveryFilter(subject=subject, owner=identity.only, state=state)
     page = await gateway.services.store.deliveries.page(where, cursor, limit)
     shown = [_document(one, DeliveryDocument) for one in page.deliveries]
     return DeliveryPageDocument(deliveries=shown, next_cursor=page.next_cursor)
@@ -106,8 +121,12 @@ async def replay_delivery(gateway: GatewayDep, delivery_id: _Id) -> WholeDeliver
 
 def _whole(delivery: WebhookDelivery | None, delivery_id: str) -> WholeDeliveryDocument:
     if delivery is None:
-        raise NotFound(f"no delivery {delivery_id}; they are removed when retention.webhooks_days are over")
+        raise _none(delivery_id)
     return _document(delivery, WholeDeliveryDocument, body=delivery.body.decode())
+
+
+def _none(delivery_id: str) -> NotFound:
+    return NotFound(f"no delivery {delivery_id}; they are removed when retention.webhooks_days are over")
 
 
 Shown = TypeVar("Shown", bound=DeliveryDocument)

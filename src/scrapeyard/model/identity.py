@@ -73,9 +73,23 @@ class Identity(Struct, frozen=True, kw_only=True):
         """Whether it may look at what this client owns."""
         return self.sees_all or owner == self.client
 
-    def may_call(self, scraper_id: str) -> bool:
-        """Whether it may call `site/task`."""
+    def may_call(self, scraper: str) -> bool:
+        """Whether it may call `site/task`, with or without a version."""
+        scraper_id = scraper.partition("@")[0]
         return not self.scrapers or any(fnmatchcase(scraper_id, each) for each in self.scrapers)
+
+    def scoped(self, key: str) -> str:
+        """An Idempotency-Key within those of this client. Keys have no spaces, so no two are alike."""
+        return f"{self.client} {key}" if self.client else key
+
+    def job_id(self, chosen: str) -> str:
+        """The id of a job for which the caller chose an id: those that clients choose begin with their name."""
+        return chosen if self.sees_all else f"{self.client}.{chosen}"
+
+
+def on_behalf_of(owner: str) -> Identity:
+    """Who starts what a client's schedule asks for. What the client may do was checked when it made the schedule."""
+    return Identity(client=owner, role=Role.OPERATOR)
 
 
 EVERYONE = Identity(client="", role=Role.ADMIN)

@@ -257,6 +257,8 @@ class Delivery(Struct, frozen=True, kw_only=True):
     """Unix seconds until which the caller waits; None if nobody does, or no longer."""
     traceparent: str = ""
     fetching: FetchPolicy = FetchPolicy()
+    owner: str = ""
+    """The client that owns the run; empty if nobody was asked."""
     job_id: str = ""
     """If not empty, this delivers a batch of this job: `run_id` is the batch's; its items are in the store."""
     redelivered: bool = False
@@ -332,6 +334,8 @@ class Run(Struct, frozen=True, kw_only=True):
     reply_to: str = ""
     traceparent: str = ""
     fetching: FetchPolicy = FetchPolicy()
+    owner: str = ""
+    """The client that called; empty while authentication was off."""
 
     @property
     def partial(self) -> bool:

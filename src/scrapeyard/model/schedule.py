@@ -49,6 +49,8 @@ class Schedule(Struct, frozen=True, kw_only=True):
     last_due: float | None = None
     last_subject: str = ""
     """The job or run that was started last."""
+    owner: str = ""
+    """The client that owns it and what it starts."""
 
 
 class FiringState(StrEnum):

@@ -77,6 +77,8 @@ class WebhookDelivery(Struct, frozen=True, kw_only=True):
     """The last attempts, the newest last."""
     holder: str = ""
     lease_until: float | None = None
+    owner: str = ""
+    """The client that owns the job or run."""
 
 
 def delivery_id(subject: str, event: str, number: int, at: float) -> str:

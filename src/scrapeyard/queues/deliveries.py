@@ -32,6 +32,7 @@ def deliver(run: Run, redelivered: bool = False, answer_by: float | None = None)
         answer_by=answer_by,
         traceparent=run.traceparent,
         fetching=run.fetching,
+        owner=run.owner,
         redelivered=redelivered,
     )
 
@@ -43,6 +44,7 @@ def deliver_batch(batch: Batch, job: Job) -> Delivery:
         job_id=job.id,
         scraper=job.pinned,
         digest=job.digest,
+        owner=job.owner,
         input=Raw(b"{}"),
         lane=batch.lane,
         priority=batch.priority,

@@ -44,9 +44,11 @@ def policy_of(job: Job) -> SnapshotPolicy | None:
 
 def scope_of(job: Job, policy: SnapshotPolicy, site: str) -> str:
     """Name of the scope of a site's pages: crawls of one scope are compared with each other. Jobs without a scope, a
-    schedule and a name meet only where they crawl the same site with the same scraper."""
+    schedule and a name meet only where they crawl the same site with the same scraper; those of different owners
+    never."""
     named = policy.scope or job.schedule_id or job.name
-    return named or f"{job.scraper.partition('@')[0]} {site}".strip()
+    scope = named or f"{job.scraper.partition('@')[0]} {site}".strip()
+    return f"{job.owner}: {scope}" if job.owner else scope
 
 
 def _is_named(job: Job, policy: SnapshotPolicy) -> bool:

@@ -40,9 +40,11 @@ class SqlSchedules(SqlPart):
         rows = await self._database.fetch(select(SCHEDULES).where(SCHEDULES.c.id == schedule_id))
         return _schedule(rows[0]) if rows else None
 
-    async def page(self, cursor: str | None, limit: int) -> SchedulePage:
+    async def page(self, cursor: str | None, limit: int, *, owner: str | None = None) -> SchedulePage:
         """Newest first. Raises BadRequest for an invalid cursor."""
         query = newest_first(select(SCHEDULES), SCHEDULES.c.id, cursor, limit)
+        if owner is not None:
+            query = query.where(SCHEDULES.c.owner == owner)
         found = tuple(_schedule(row) for row in await self._database.fetch(query))
         return SchedulePage(schedules=found[:limit], next_cursor=next_cursor(found, limit))
 

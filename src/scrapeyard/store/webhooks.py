@@ -174,6 +174,8 @@ class SqlDeliveries(SqlPart):
         query = newest_first(select(*_LISTED), DELIVERIES.c.id, cursor, limit)
         if where.subject is not None:
             query = query.where(DELIVERIES.c.subject == where.subject)
+        if where.owner is not None:
+            query = query.where(DELIVERIES.c.owner == where.owner)
         if where.state is not None:
             query = query.where(DELIVERIES.c.state == where.state.value)
         if where.subject is not None and not is_id(where.subject):

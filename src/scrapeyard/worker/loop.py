@@ -253,6 +253,7 @@ class Worker:
             reply_to=delivery.reply_to,
             traceparent=delivery.traceparent,
             fetching=delivery.fetching,
+            owner=delivery.owner,
         )
 
     def _was_cancelled(self, delivery: Delivery, run: Run) -> Outcome:

@@ -11,6 +11,7 @@ from scrapeyard.gateway.runs.admission import RunBuilder
 from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.model import Priority, RunStatus, Scraper, ScraperRef
+from scrapeyard.model.identity import EVERYONE
 from scrapeyard.queues.deliveries import deliver
 
 START = 1_800_000_000.0
@@ -28,7 +29,7 @@ def builder(catalogue: Any) -> RunBuilder:
 
 def asked(**call: Any) -> ScrapeRequest:
     given = ScrapeCall.model_validate({"scraper": "shop/product"} | call)
-    return ScrapeRequest(call=given, wait=0, preference="", key=None, digest="", traceparent="t")
+    return ScrapeRequest(call=given, wait=0, preference="", key=None, digest="", traceparent="t", identity=EVERYONE)
 
 
 async def test_a_call_becomes_a_queued_run_for_each_input() -> None:

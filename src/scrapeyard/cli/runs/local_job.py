@@ -27,6 +27,7 @@ from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.inputs.lists import MAX_LIST
 from scrapeyard.inputs.spool import ListSummary
 from scrapeyard.model import Scraper
+from scrapeyard.model.identity import EVERYONE
 from scrapeyard.model.job import Item, ItemStatus, Job, JobStatus
 from scrapeyard.model.lanes import DEFAULT_LANE as LANE
 from scrapeyard.results.exports.builder import ExportBuilder
@@ -73,13 +74,13 @@ class LocalJobs:
         """Create a job from a list and the API's fields. Raises BadRequest, ScraperNotFound, ScraperInvalid."""
         options = checked(JobOptions, {**table, "lane": LANE})
         upload = Upload(chunks=_pieces(stream), digest=str, limit=MAX_LIST)
-        created = await self._desk.creation.create_from_list(options, upload)
+        created = await self._desk.creation.create_from_list(options, upload, identity=EVERYONE)
         return created.job, created.summary
 
     async def create(self, call: JobCall) -> Job:
         """Create a job from a call whose items are found, not given; with the `job_id` of one there is, that one.
         Raises as `start`."""
-        return (await self._desk.creation.create_job(call.model_copy(update={"lane": LANE}))).job
+        return (await self._desk.creation.create_job(call.model_copy(update={"lane": LANE}), identity=EVERYONE)).job
 
     async def resume(self, job_id: str) -> Job | None:
         """Go on with a job that an earlier command left; None if there is none, as it is if it has ended."""

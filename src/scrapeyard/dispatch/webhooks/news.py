@@ -56,19 +56,20 @@ class Outbox:
             news.append(_News(name=name, number=_FOUND, at=item.job.finished_at or now, data=Raw(b"{}")))
         job = Raw(msgspec.json.encode(job_document(item.job)))
         chosen = [one for one in news if one.name in webhook.events]
-        return mark, [self._made(item.job.id, webhook, one, {"job": job, "data": one.data}) for one in chosen]
+        return mark, [self._made(item.job, webhook, one, {"job": job, "data": one.data}) for one in chosen]
 
     def of_run(self, run: Run, webhook: Webhook) -> list[WebhookDelivery]:
         """The deliveries to write for a run that has ended."""
         one = _News(name=f"run.{run.status.value}", number=_FOUND, at=run.finished_at or run.created_at)
-        return [self._made(run.id, webhook, one, {"run": run_document(run)})] if one.name in webhook.events else []
+        return [self._made(run, webhook, one, {"run": run_document(run)})] if one.name in webhook.events else []
 
-    def _made(self, subject: str, webhook: Webhook, news: _News, more: dict[str, Any]) -> WebhookDelivery:
-        made = delivery_id(subject, news.name, news.number, news.at)
+    def _made(self, subject: Job | Run, webhook: Webhook, news: _News, more: dict[str, Any]) -> WebhookDelivery:
+        made = delivery_id(subject.id, news.name, news.number, news.at)
         body = {"id": made, "event": news.name, "created_at": instant(news.at), **more}
         return WebhookDelivery(
             id=made,
-            subject=subject,
+            subject=subject.id,
+            owner=subject.owner,
             event=news.name,
             url=webhook.url,
             host=(urlsplit(webhook.url).hostname or "")[:253],

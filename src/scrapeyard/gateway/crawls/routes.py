@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.crawls.calls import CrawlCall, MapCall
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import HEADERS, LOCATION, Responses, bad_ends, parameter, refusals
@@ -33,14 +34,15 @@ def _key(description: str) -> dict[str, Any]:
     },
     openapi_extra={"parameters": [_key("The same key and body make one job.")]},
 )
-async def crawl(gateway: GatewayDep, request: Request, call: CrawlCall) -> Response:
+async def crawl(gateway: GatewayDep, identity: IdentityDep, request: Request, call: CrawlCall) -> Response:
     """Makes a job that follows the links of a site from one page, and reads its sitemaps. It obeys robots.txt and the
     site's rate. Watch it, cancel it and download its pages as those of any job, by its `links`. At the end
     `source.found` tells how many pages the sitemaps gave and how many links lie beyond the depth, and `warnings` what
     else was left out."""
     given = idempotency_key(request.headers.get("idempotency-key"))
-    key = None if given is None else Key(key=given, digest=lambda: "crawl:" + digest_of(call.model_dump(mode="json")))
-    created = await gateway.jobs.creation.create_job(call.job_call(), key=key)
+    digest = lambda: "crawl:" + digest_of(call.model_dump(mode="json"))  # noqa: E731  computed only if it is needed
+    key = None if given is None else Key(key=identity.scoped(given), digest=digest)
+    created = await gateway.jobs.creation.create_job(call.job_call(), identity=identity, key=key)
     headers = {"Location": f"/api/jobs/{created.job.id}"}
     if created.replayed:
         headers["Idempotency-Replayed"] = "true"

@@ -46,17 +46,17 @@ def shown(pattern: str) -> dict[str, Any]:
     return {"pattern": pattern}
 
 
-RunId = Annotated[
+RunPath = Annotated[
     str,
     Path(description="The run's id.", examples=[EXAMPLE_ID], json_schema_extra=shown(RUN_ID)),
     there("run", RUN_ID),
 ]
-JobId = Annotated[
+JobPath = Annotated[
     str,
     Path(description="The job's id.", examples=[EXAMPLE_JOB], json_schema_extra=shown(JOB_ID)),
     there("job", JOB_ID),
 ]
-ExportId = Annotated[
+ExportPath = Annotated[
     str, Path(description="The export's id.", json_schema_extra=shown(EXPORT_ID)), there("export", EXPORT_ID)
 ]
 Instant = Annotated[

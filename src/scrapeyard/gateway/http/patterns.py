@@ -33,7 +33,10 @@ CHANNEL = r"^([a-wyz]|[a-z][a-z0-9_-]{1,31})$"
 URL = r"^https?://[^\s\x00-\x1f]+$"
 
 
-JOB_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+CHOSEN_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
+JOB_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
 DOMAIN = r"^[^\s/@\x00-\x1f]{1,253}$"
@@ -47,7 +50,8 @@ FORMS = {
     VERSION: "an exact version, e.g. 1.4.2",
     VERSION_WANTED: "a version, a range or a channel, e.g. 1.4.2, ^1.4 or stable",
     CHANNEL: "a channel's name in lower-case letters, e.g. stable",
-    JOB_ID: "letters, digits, '.', '_' and '-', at most 64, the first a letter or digit, e.g. test-001",
+    JOB_ID: "a job's id, as the call that made it answered",
+    CHOSEN_ID: "letters, digits, '.', '_' and '-', at most 64, the first a letter or digit, e.g. test-001",
     STATE_KEY: "1 to 128 letters, digits and . _ ~ -, the first a letter or digit, e.g. last_seen",
     DOMAIN: "a host's name without http://, e.g. shop.example",
     URL: "a URL with http:// or https://, without spaces",

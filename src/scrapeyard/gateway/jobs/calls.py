@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from scrapeyard.extras import missing
 from scrapeyard.gateway.http.names import Named
-from scrapeyard.gateway.http.patterns import DOMAIN, JOB_ID, NAME, SCRAPER_WANTED, URL, Url, no_number
+from scrapeyard.gateway.http.patterns import CHOSEN_ID, DOMAIN, JOB_ID, NAME, SCRAPER_WANTED, URL, Url, no_number
 from scrapeyard.gateway.jobs.policies import JobPolicyCall
 from scrapeyard.inputs.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START, QueryMode, ScopeKind
 from scrapeyard.model import ExitReason, Priority
@@ -238,8 +238,9 @@ class JobCall(Named, JobOptions):
 
     job_id: str | None = Field(
         None,
-        pattern=JOB_ID,
-        description="The id that the job shall have; the same call again is the same job. Default: one of ours.",
+        pattern=CHOSEN_ID,
+        description="The id that the job shall have; the same call again is the same job. Default: one of ours. A "
+        "client's id gets its name before it: `acme.test-001`.",
     )
     options: SiteOptions | None = Field(None, description="Limits under other names.")
     items: list[Any] | None = Field(

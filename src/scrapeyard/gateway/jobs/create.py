@@ -23,6 +23,7 @@ from scrapeyard.errors import (
     Refusal,
     Unavailable,
 )
+from scrapeyard.gateway.auth.owned import check_call, owned_wish, owner_of
 from scrapeyard.gateway.jobs.calls import JobCall, JobOptions, ShapeOptions
 from scrapeyard.gateway.jobs.policies import policy_of
 from scrapeyard.gateway.jobs.profiles import with_profile
@@ -47,6 +48,7 @@ from scrapeyard.inputs.source import (
 from scrapeyard.inputs.spool import ListSummary
 from scrapeyard.model import CancelJob, Priority, Scraper, new_id
 from scrapeyard.model.events import JobEventKind
+from scrapeyard.model.identity import Identity
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
@@ -153,11 +155,12 @@ class JobCreation:
         self._clock = clock
 
     async def create_job(
-        self, template: JobCall, *, job_id: str = "", key: Key | None = None, schedule_id: str = ""
+        self, template: JobCall, *, identity: Identity, job_id: str = "", key: Key | None = None, schedule_id: str = ""
     ) -> Created:
         """Create a job from a template, as `POST /api/jobs` takes it. With a given `job_id` it is created once, however
         often this is called. Raises BadRequest, ScraperNotFound, ScraperInvalid, Refusal or Unavailable."""
-        job_id = job_id or template.job_id or new_id("job")
+        job_id = job_id or (identity.job_id(template.job_id) if template.job_id else new_id("job"))
+        check_call(identity, self._wanted(template))
         digest = "" if template.job_id is None else _digest(template)
         if (job := await self._store.jobs.get(job_id)) is not None:
             return _repeated(job, digest)
@@ -165,7 +168,7 @@ class JobCreation:
         scraper, source = await self._sourced(template)
         spool = new_id("part") if digest else ""
         source = msgspec.structs.replace(source, call_digest=digest, spool=spool)
-        job = await self._drafted(template, scraper, source, job_id)
+        job = await self._drafted(template, scraper, source, job_id, identity)
         job = msgspec.structs.replace(job, schedule_id=schedule_id)
         if template.items is None:
             return await self._written(job, None, key)
@@ -173,11 +176,12 @@ class JobCreation:
         summary = await self._intake.keep_values(place, scraper, template.items, source.shape)
         return await self._written(job, summary, key)
 
-    async def check(self, template: JobCall) -> None:
+    async def check(self, template: JobCall, identity: Identity) -> None:
         """Raise as `create_job` would; nothing is stored. What lies at an address is not read."""
+        check_call(identity, self._wanted(template))
         template = with_profile(template)
         scraper, source = await self._sourced(template)
-        await self._drafted(template, scraper, source, "")
+        await self._drafted(template, scraper, source, "", identity)
         if template.items is not None:
             await self._intake.check_values(scraper, template.items, source.shape)
 
@@ -189,13 +193,16 @@ class JobCreation:
         check_source(source, scraper, self._checker)
         return scraper, source
 
-    async def create_from_list(self, options: JobOptions, upload: Upload, *, key: Key | None = None) -> Created:
+    async def create_from_list(
+        self, options: JobOptions, upload: Upload, *, identity: Identity, key: Key | None = None
+    ) -> Created:
         """Create a job from an uploaded list. Raises as `create_job`, and whatever reading the upload raises."""
         options = with_profile(options)
+        check_call(identity, self._wanted(options))
         job_id, scraper = new_id("job"), await self.find(self._wanted(options))
         kept = ListSource(shape=shape_of(options), name=upload.name, domain=options.domain or "")
         source = extracting(kept, scraper, _types(options))
-        job = await self._drafted(options, scraper, source, job_id)
+        job = await self._drafted(options, scraper, source, job_id, identity)
         summary = await self._intake.keep_list(job_id, scraper, upload.chunks, source.shape, upload.limit)
         return await self._written(job, summary, key)
 
@@ -210,9 +217,11 @@ class JobCreation:
         """The exact version to run; for a built-in the reference as requested, since each worker runs its own."""
         return (wanted or self._default) if scraper.is_builtin else str(scraper.ref)
 
-    async def _drafted(self, options: JobOptions, scraper: Scraper, source: Source, job_id: str) -> Job:
+    async def _drafted(
+        self, options: JobOptions, scraper: Scraper, source: Source, job_id: str, identity: Identity
+    ) -> Job:
         preferred = scraper.policy.priority
-        webhook = options.webhook
+        webhook, jobs = options.webhook, self._store.jobs
         if webhook is not None:
             self._receivers.check(webhook)
         return Job(
@@ -220,7 +229,7 @@ class JobCreation:
             status=JobStatus.PAUSED if options.paused else first_status(source),
             pause_reason=PAUSED_AT_START if options.paused else "",
             name=options.name,
-            owner=options.owner,
+            owner=owner_of(identity, options.owner),
             scraper=self._wanted(options),
             profile=options.profile or "",
             pinned=self.pinned(self._wanted(options), scraper),
@@ -228,7 +237,7 @@ class JobCreation:
             lane=await self._lanes.choose(options.lane, scraper),
             priority=options.priority or (Priority(preferred) if preferred else Priority.NORMAL),
             policy=policy_of(options.policy, scraper),
-            exports=tuple(dict.fromkeys(export.wish() for export in options.exports)),
+            exports=tuple(dict.fromkeys([await owned_wish(jobs, identity, each.wish()) for each in options.exports])),
             webhook=None if webhook is None else Raw(msgspec.json.encode(webhook.model_dump())),
             source=as_table(source),
             reading=True,

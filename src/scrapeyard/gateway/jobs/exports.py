@@ -9,11 +9,13 @@ from starlette.responses import Response, StreamingResponse
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.keys import MANIFESTS, ManifestKind
 from scrapeyard.errors import NotFound, Refusal
+from scrapeyard.gateway.auth.authentication import IdentityDep
+from scrapeyard.gateway.auth.owned import ExportId, JobId, owned_job
 from scrapeyard.gateway.http.alternatives import EXPORT, also, alternatives
 from scrapeyard.gateway.http.answers import JSON, AnswerRoute, respond
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, begun, kept_object, wanted_range
 from scrapeyard.gateway.http.openapi import LOCATION, refusals
-from scrapeyard.gateway.http.parameters import ExportId, GatewayDep, JobId
+from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.patterns import EXPORT_ID
 from scrapeyard.gateway.jobs.calls import ExportCall
 from scrapeyard.gateway.jobs.service import JobService
@@ -213,9 +215,12 @@ async def download_export(gateway: GatewayDep, request: Request, export_id: Expo
     response_model=ExportDocument,
     responses={202: {"headers": LOCATION}, **refusals(400, 404, 409, 413, 422, 503)},
 )
-async def create_export(gateway: GatewayDep, job_id: JobId, call: ExportCall) -> Response:
+async def create_export(gateway: GatewayDep, identity: IdentityDep, job_id: JobId, call: ExportCall) -> Response:
     """Makes a file of the job's items as they are then. `diff` needs a job whose pages are remembered, or
     another job to compare with."""
+    if call.against is not None:
+        against = await owned_job(gateway.services.store.jobs, identity, call.against)
+        call = call.model_copy(update={"against": against})
     export = Export(id=new_id("export"), job_id=job_id, wish=call.wish(), created_at=gateway.jobs.clock())
     await gateway.jobs.control.with_items(job_id)
     if call.type == "diff":

@@ -7,20 +7,12 @@ from starlette.responses import Response
 
 from scrapeyard.blobs import keys
 from scrapeyard.errors import NotFound
+from scrapeyard.gateway.auth.authentication import IdentityDep
+from scrapeyard.gateway.auth.owned import JobId
 from scrapeyard.gateway.http.answers import JSON, AnswerRoute
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, kept_object
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import (
-    Cursor,
-    GatewayDep,
-    ItemKey,
-    ItemStatuses,
-    JobId,
-    Keys,
-    Limit,
-    Reasons,
-    Sites,
-)
+from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, ItemKey, ItemStatuses, Keys, Limit, Reasons, Sites
 from scrapeyard.gateway.http.patterns import JOB_ID, SCRAPER_ID
 from scrapeyard.gateway.jobs.documents import (
     DeadLetterPageDocument,
@@ -126,6 +118,7 @@ async def _download(desk: JobService, job_id: str, item: Item, artifact: str, ac
 @router.get("/api/dead-letters", summary="List dead letters", responses=refusals(400, 422, 503))
 async def list_dead_letters(
     gateway: GatewayDep,
+    identity: IdentityDep,
     *,
     job_id: Annotated[str | None, Query(pattern=JOB_ID, description="Of this job.")] = None,
     scraper: Annotated[str | None, Query(pattern=SCRAPER_ID, description="`site/task`, any version.")] = None,
@@ -134,10 +127,11 @@ async def list_dead_letters(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> DeadLetterPageDocument:
-    """Items that ended as errors, of every job, those of the newest job first. `POST /api/jobs/{job_id}/redrive` runs
-    them again."""
+    """Items that ended as errors, of every job, a client's of its own; those of the newest job first. `POST
+    /api/jobs/{job_id}/redrive` runs them again."""
     where = DeadLetterFilter(
         job_id=job_id,
+        owner=identity.only,
         scraper=scraper,
         exit_reasons=tuple(exit_reason) if exit_reason else None,
         sites=tuple(site) if site else None,

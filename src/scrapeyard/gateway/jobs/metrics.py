@@ -8,9 +8,10 @@ from typing import Annotated, Literal, get_args
 from fastapi import APIRouter, Query
 from msgspec import Meta, Struct
 
+from scrapeyard.gateway.auth.owned import JobId
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import GatewayDep, JobId
+from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import Counts, Job
 from scrapeyard.store.ports.jobs import JobPoint

@@ -8,11 +8,13 @@ from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest, Refusal
 from scrapeyard.gateway.audit.middleware import AuditDep
+from scrapeyard.gateway.auth.authentication import IdentityDep
+from scrapeyard.gateway.auth.owned import JobId, check_call
 from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.dialects import status_word
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, JobId, Limit
+from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, Limit
 from scrapeyard.gateway.http.patterns import DOMAIN, SCRAPER_ID
 from scrapeyard.gateway.jobs.calls import AppendCall, AppendOptions, ChangeCall, JobCall, JobOptions, RedriveCall
 from scrapeyard.gateway.jobs.create import Created, Key
@@ -27,6 +29,7 @@ from scrapeyard.gateway.jobs.documents import (
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.jobs.uploads import APPEND, CREATE, CREATED, media_type, open_upload, options_of
 from scrapeyard.gateway.runs.calls import decode_body, digest_of, idempotency_key, is_json
+from scrapeyard.model.identity import Identity
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.store.ports.jobs import JobFilter
 
@@ -62,8 +65,8 @@ router = APIRouter(tags=["jobs"], route_class=AnswerRoute)
     responses={**CREATED, **refusals(400, 403, 404, 409, 413, 415, 422, 503)},
     openapi_extra=CREATE,
 )
-async def create_job(gateway: GatewayDep, request: Request) -> Response:
-    created = await _created(request, gateway.jobs)
+async def create_job(gateway: GatewayDep, identity: IdentityDep, request: Request) -> Response:
+    created = await _created(request, gateway.jobs, identity)
     dialects.adopt(created.job.source.get("dialect", ""))
     headers = {"Location": f"/api/jobs/{created.job.id}"}
     if created.replayed:
@@ -93,17 +96,18 @@ async def append_items(gateway: GatewayDep, request: Request, job_id: JobId) -> 
     return AppendedDocument(added=done.added, twice=done.twice, bad=done.summary.bad, first_bad=first_bad)
 
 
-async def _created(request: Request, desk: JobService) -> Created:
+async def _created(request: Request, desk: JobService, identity: Identity) -> Created:
     given = idempotency_key(request.headers.get("idempotency-key"))
+    given = None if given is None else identity.scoped(given)
     if is_json(request.headers.get("content-type", "")):
         body = await _body(request)
         key = None if given is None else Key(key=given, digest=lambda: "jobs:" + digest_of(body))
-        return await desk.creation.create_job(JobCall.model_validate(body), key=key)
+        return await desk.creation.create_job(JobCall.model_validate(body), identity=identity, key=key)
     media = media_type(request)
     upload = await open_upload(request, media)
     key = None if given is None else Key(key=given, digest=lambda: "jobs:" + upload.digest())
     options = options_of(request.query_params, JobOptions, media)
-    return await desk.creation.create_from_list(options, upload, key=key)
+    return await desk.creation.create_from_list(options, upload, identity=identity, key=key)
 
 
 async def _body(request: Request) -> Any:
@@ -118,6 +122,7 @@ async def _body(request: Request) -> Any:
 @router.get("/api/jobs", summary="List jobs", responses=refusals(400, 422, 503))
 async def list_jobs(
     gateway: GatewayDep,
+    identity: IdentityDep,
     *,
     status: _Statuses = None,
     scraper: Annotated[str | None, Query(pattern=SCRAPER_ID, description="`site/task`, any version.")] = None,
@@ -126,11 +131,12 @@ async def list_jobs(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> JobPageDocument:
-    """Newest first. Follow `next_cursor` for more."""
+    """Newest first; a client's own. Follow `next_cursor` for more."""
     where = JobFilter(
         statuses=tuple(status) if status else None,
         scraper=scraper,
         schedule_id=schedule_id,
+        owner=identity.only,
         domain=domain.lower() if domain else None,
     )
     page = await gateway.jobs.store.jobs.page(where, cursor, limit)
@@ -203,8 +209,10 @@ async def restore_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
 
 
 @router.post("/api/jobs/{job_id}/redrive", summary="Run items again", responses=refusals(400, 404, 409, 413, 422, 503))
-async def redrive_job(gateway: GatewayDep, job_id: JobId, call: RedriveCall) -> RedrivenDocument:
+async def redrive_job(gateway: GatewayDep, identity: IdentityDep, job_id: JobId, call: RedriveCall) -> RedrivenDocument:
     """Items that ended are run again from their first attempt: errors, unless the body says otherwise; items that were
     cancelled with their job come with them. Perhaps by another version, or by another policy."""
+    if call.scraper is not None:
+        check_call(identity, call.scraper)
     count, job = await gateway.jobs.control.redrive(job_id, call)
     return RedrivenDocument(items=count, job=gateway.jobs.document(job))

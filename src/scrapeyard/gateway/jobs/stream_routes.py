@@ -11,9 +11,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocketDisconnect
 
 from scrapeyard.errors import NotFound, ScrapeyardError
+from scrapeyard.gateway.auth.authentication import IdentityDep
+from scrapeyard.gateway.auth.owned import JobId, owned_job
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import GatewayDep, JobId
+from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.patterns import JOB_ID
 from scrapeyard.gateway.http.problems import from_error
 from scrapeyard.gateway.jobs.streams import JobUpdate, StreamOptions, as_message, as_sse
@@ -74,10 +76,11 @@ async def follow_job(
 
 
 @router.websocket("/api/jobs/{job_id}/ws")
-async def watch_job(gateway: GatewayDep, websocket: WebSocket, job_id: str) -> None:
+async def watch_job(gateway: GatewayDep, identity: IdentityDep, websocket: WebSocket, job_id: str) -> None:
     """The same by a WebSocket."""
     try:
-        events = gateway.jobs.streams.follow(_checked(job_id), _options(websocket))
+        own = await owned_job(gateway.services.store.jobs, identity, _checked(job_id))
+        events = gateway.jobs.streams.follow(own, _options(websocket))
         first = await anext(events)
     except ScrapeyardError as error:
         await websocket.send_denial_response(from_error(error))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from scrapeyard.builtin import default_for
 from scrapeyard.errors import BadRequest, InputInvalid, Overloaded, ScraperInvalid
+from scrapeyard.gateway.auth.owned import check_call
 from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.policies import Policy, fetching_of
 from scrapeyard.model import Priority, Run, RunStatus, Scraper, new_id
@@ -161,8 +162,9 @@ class RunBuilder:
         """One queued run for each input, in order, not yet written or published anywhere. `reply_to` is the gateway
         that waits; empty if none does.
 
-        Raises BadRequest, ScraperNotFound, ScraperInvalid or SourceUnavailable.
+        Raises BadRequest, Refusal, ScraperNotFound, ScraperInvalid or SourceUnavailable.
         """
+        check_call(asked.identity, self._wanted(asked))
         scraper = await find(self._catalogue, self._wanted(asked))
         inputs = self._check(asked, scraper)
         lane = await self._lanes.choose(asked.call.lane, scraper)
@@ -200,6 +202,7 @@ class RunBuilder:
             created_at=now,
             queued_at=now,
             traceparent=asked.traceparent,
+            owner=asked.identity.client,
             fetching=fetching_of(call.policy).over(defaults.fetching),
         )
 

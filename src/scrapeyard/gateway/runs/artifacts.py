@@ -6,10 +6,11 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.errors import NotFound
+from scrapeyard.gateway.auth.owned import RunId
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, begun, safe_type
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import GatewayDep, RunId
+from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.runs.documents import ArtifactsDocument, artifact
 from scrapeyard.model import Artifact, Run
 

@@ -14,6 +14,7 @@ from scrapeyard.errors import BadRequest, Refusal
 from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.http.patterns import KEY_PATTERN
 from scrapeyard.gateway.runs.schemas import ScrapeCall
+from scrapeyard.model.identity import Identity
 from scrapeyard.settings import GatewaySettings
 
 if TYPE_CHECKING:
@@ -47,10 +48,12 @@ class ScrapeRequest:
     preference: str
     """The part of the Prefer header that was applied; empty if none."""
     key: str | None
-    """The Idempotency-Key; None if none was given."""
+    """The Idempotency-Key, among those of the caller; None if none was given."""
     digest: str
     """Digest of the body, independent of key order; empty without a key."""
     traceparent: str
+    identity: Identity
+    """Who calls."""
 
     @property
     def many(self) -> bool:
@@ -70,14 +73,15 @@ async def read_call(
     call = _retried((into or _read_scrape)(body))
     _bounded(call, settings)
     wait, preference = _wait(call, headers.getlist("prefer"), settings)
-    key = idempotency_key(headers.get("idempotency-key"))
+    key, identity = idempotency_key(headers.get("idempotency-key")), request.scope["identity"]
     return ScrapeRequest(
         call=call,
         wait=wait,
         preference=preference,
-        key=key,
+        key=identity.scoped(key) if key else None,
         digest=digest_of(body) if key else "",
         traceparent=traceparent(headers.get("traceparent")),
+        identity=identity,
     )
 
 

@@ -12,9 +12,10 @@ from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.background import Background
 from scrapeyard.errors import QueueUnavailable
+from scrapeyard.gateway.auth.owned import RunId
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import GatewayDep, RunId
+from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.runs.answers import Lookup
 from scrapeyard.gateway.runs.documents import encode
 from scrapeyard.gateway.runs.waiting import Call, Waiters

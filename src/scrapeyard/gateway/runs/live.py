@@ -4,19 +4,26 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, WebSocket
 from starlette.websockets import WebSocketDisconnect
 
 from scrapeyard.errors import BadRequest, NotFound, QueueUnavailable, ScrapeyardError, Unavailable
+from scrapeyard.gateway.auth.authentication import IdentityDep
+from scrapeyard.gateway.auth.owned import owned_run
 from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.patterns import RUN_ID
 from scrapeyard.gateway.http.problems import from_error
 from scrapeyard.gateway.runs.answers import Lookup
 from scrapeyard.gateway.runs.events import LISTEN_SECONDS
 from scrapeyard.model import Watch
+from scrapeyard.model.identity import Identity
 from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 WATCH_SECONDS = 2.0
 """Between two signals that somebody watches, and two looks whether the run has ended."""
@@ -26,13 +33,13 @@ router = APIRouter(tags=["runs"])
 
 
 @router.websocket("/api/scrape/{run_id}/live")
-async def watch_run(gateway: GatewayDep, websocket: WebSocket, run_id: str) -> None:
+async def watch_run(gateway: GatewayDep, identity: IdentityDep, websocket: WebSocket, run_id: str) -> None:
     """Binary messages: pictures of the newest tab as JPEG, at most five a second, whenever it changes. Closed with 1000
     when the run has ended."""
     queue = gateway.services.queue
     async with AsyncExitStack() as stack:
         try:
-            await _check_running(gateway.lookup, run_id)
+            await _check_running(gateway, identity, run_id)
             pictures = await _listen(stack, queue, run_id)
         except ScrapeyardError as error:
             await websocket.send_denial_response(from_error(error))
@@ -50,10 +57,11 @@ async def watch_run(gateway: GatewayDep, websocket: WebSocket, run_id: str) -> N
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _check_running(lookup: Lookup, run_id: str) -> None:
+async def _check_running(gateway: "Gateway", identity: Identity, run_id: str) -> None:
     if not re.fullmatch(RUN_ID, run_id):
         raise NotFound(f"no run {run_id[:64]}")
-    if (await lookup.get(run_id)).status.is_final:
+    await owned_run(gateway, identity, run_id)
+    if (await gateway.lookup.get(run_id)).status.is_final:
         raise BadRequest("the run has ended; its artifacts may have a screenshot, a trace or a video")
 
 

@@ -7,10 +7,12 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import PlainTextResponse, Response
 
 from scrapeyard.errors import NotFound, ScrapeyardError
+from scrapeyard.gateway.auth.authentication import IdentityDep
+from scrapeyard.gateway.auth.owned import RunId
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.dialects import status_word
 from scrapeyard.gateway.http.openapi import HEADERS, LOCATION, Responses, bad_ends, parameter, refusals
-from scrapeyard.gateway.http.parameters import GatewayDep, Instant, RunId, Wait, seconds_of
+from scrapeyard.gateway.http.parameters import GatewayDep, Instant, Wait, seconds_of
 from scrapeyard.gateway.http.patterns import SCRAPER_ID
 from scrapeyard.gateway.runs import answers
 from scrapeyard.gateway.runs.calls import read_call
@@ -97,6 +99,7 @@ _Reasons = Annotated[list[ExitReason] | None, Query(max_length=40, description="
 @router.get("/api/scrape", summary="List runs", responses=refusals(400, 422, 503))
 async def list_runs(
     gateway: GatewayDep,
+    identity: IdentityDep,
     *,
     status: _Statuses = None,
     exit_reason: _Reasons = None,
@@ -108,11 +111,12 @@ async def list_runs(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=200, description="Runs on one page.")] = 50,
 ) -> RunPageDocument:
-    """Newest first, without results. Follow `next_cursor` for more."""
+    """Newest first, without results; a client's own. Follow `next_cursor` for more."""
     where = RunFilter(
         statuses=tuple(status) if status else None,
         exit_reasons=tuple(exit_reason) if exit_reason else None,
         scraper=scraper,
+        owner=identity.only,
         created_after=seconds_of(created_after),
         created_before=seconds_of(created_before),
     )

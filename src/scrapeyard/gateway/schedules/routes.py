@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Depends, Path
 from starlette.responses import Response
 
 from scrapeyard.gateway.audit.middleware import AuditDep
+from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, Limit, shown, there
@@ -17,11 +18,18 @@ from scrapeyard.gateway.schedules.documents import (
 )
 from scrapeyard.gateway.schedules.schemas import EXAMPLE_SCHEDULE, SCHEDULE_ID, ScheduleCall, ScheduleChange
 
-_Id = Annotated[
+_Path = Annotated[
     str,
     Path(description="The schedule's id.", examples=[EXAMPLE_SCHEDULE], json_schema_extra=shown(SCHEDULE_ID)),
     there("schedule", SCHEDULE_ID),
 ]
+
+
+async def _owned(gateway: GatewayDep, identity: IdentityDep, schedule_id: _Path) -> str:
+    return await gateway.schedules.owned(schedule_id, identity)
+
+
+_Id = Annotated[str, Depends(_owned)]
 _HERE = "/api/schedule/{schedule_id}"
 _REFUSALS = refusals(400, 404, 409, 413, 422, 503)
 
@@ -40,18 +48,20 @@ router = APIRouter(tags=["schedules"], route_class=AnswerRoute)
 @router.post(
     "/api/schedule", status_code=201, summary="Make a schedule", response_model=ScheduleDocument, responses=_REFUSALS
 )
-async def create_schedule(gateway: GatewayDep, audit: AuditDep, call: ScheduleCall) -> Response:
+async def create_schedule(gateway: GatewayDep, identity: IdentityDep, audit: AuditDep, call: ScheduleCall) -> Response:
     """Starts a job or a run by cron or at intervals, once for each time that comes. What it names is looked up now, and
     again at each start."""
-    made = await gateway.schedules.create(call)
+    made = await gateway.schedules.create(call, identity)
     audit.change(None, {"id": made.id, **_told(made)})
     return respond(made, 201, {"Location": made.links.self})
 
 
 @router.get("/api/schedule", summary="List schedules", responses=refusals(400, 422, 503))
-async def list_schedules(gateway: GatewayDep, cursor: Cursor = None, limit: Limit = 50) -> SchedulePageDocument:
-    """Newest first. Follow `next_cursor` for more."""
-    return await gateway.schedules.page(cursor, limit)
+async def list_schedules(
+    gateway: GatewayDep, identity: IdentityDep, cursor: Cursor = None, limit: Limit = 50
+) -> SchedulePageDocument:
+    """Newest first; a client's own. Follow `next_cursor` for more."""
+    return await gateway.schedules.page(cursor, limit, identity.only)
 
 
 @router.get(_HERE, summary="A schedule", responses=refusals(404, 422, 503))
@@ -62,11 +72,11 @@ async def get_schedule(gateway: GatewayDep, schedule_id: _Id) -> ScheduleDocumen
 
 @router.patch(_HERE, summary="Change a schedule", responses=_REFUSALS)
 async def change_schedule(
-    gateway: GatewayDep, audit: AuditDep, schedule_id: _Id, call: ScheduleChange
+    gateway: GatewayDep, identity: IdentityDep, audit: AuditDep, schedule_id: _Id, call: ScheduleChange
 ) -> ScheduleDocument:
     """What is not given stays. Another time is counted from now on."""
     before = await gateway.schedules.get(schedule_id)
-    changed = await gateway.schedules.change(schedule_id, call)
+    changed = await gateway.schedules.change(schedule_id, call, identity)
     audit.change(_told(before), _told(changed))
     return changed
 
@@ -90,15 +100,15 @@ async def run_schedule(gateway: GatewayDep, schedule_id: _Id) -> FiringDocument:
 
 
 @router.post(_HERE + "/pause", summary="Pause a schedule", responses=_REFUSALS)
-async def pause_schedule(gateway: GatewayDep, schedule_id: _Id) -> ScheduleDocument:
+async def pause_schedule(gateway: GatewayDep, identity: IdentityDep, schedule_id: _Id) -> ScheduleDocument:
     """Nothing is started until /resume, and nothing counts as missed meanwhile. May be repeated."""
-    return await gateway.schedules.change(schedule_id, ScheduleChange(paused=True))
+    return await gateway.schedules.change(schedule_id, ScheduleChange(paused=True), identity)
 
 
 @router.post(_HERE + "/resume", summary="Resume a schedule", responses=_REFUSALS)
-async def resume_schedule(gateway: GatewayDep, schedule_id: _Id) -> ScheduleDocument:
+async def resume_schedule(gateway: GatewayDep, identity: IdentityDep, schedule_id: _Id) -> ScheduleDocument:
     """From its next time on. May be repeated."""
-    return await gateway.schedules.change(schedule_id, ScheduleChange(paused=False))
+    return await gateway.schedules.change(schedule_id, ScheduleChange(paused=False), identity)
 
 
 @router.get(_HERE + "/history", summary="What became of its times", responses=refusals(404, 422, 503))

@@ -26,6 +26,7 @@ from scrapeyard.gateway.schedules.documents import (
 )
 from scrapeyard.gateway.schedules.schemas import ScheduleCall, ScheduleChange, ScheduledScrape
 from scrapeyard.model import new_id
+from scrapeyard.model.identity import Identity
 from scrapeyard.model.schedule import Firing, Schedule
 from scrapeyard.store.ports.schedules import HISTORY
 from scrapeyard.store.ports.store import Store
@@ -57,13 +58,14 @@ class ScheduleService:
         self._receivers = receivers
         self._clock = clock
 
-    async def create(self, call: ScheduleCall) -> ScheduleDocument:
+    async def create(self, call: ScheduleCall, identity: Identity) -> ScheduleDocument:
         """Create a schedule. Raises BadRequest, ScraperNotFound, Refusal (409) if there are too many."""
         now = self._clock()
         schedule = Schedule(
             id=new_id("schedule"),
             target="job" if call.job is not None else "scrape",
-            template=await self._template(_started(call)),
+            template=await self._template(_started(call), identity),
+            owner=identity.client,
             cron="" if call.cron is None else read_cron(call.cron),
             every_seconds=call.every_seconds,
             created_at=now,
@@ -77,9 +79,9 @@ class ScheduleService:
             raise Refusal("conflict", 409, f"there are {MAX_SCHEDULES} schedules already; delete some first")
         return schedule_document(schedule, now)
 
-    async def page(self, cursor: str | None, limit: int) -> SchedulePageDocument:
-        """A page of schedules, newest first."""
-        page, now = await self._store.schedules.page(cursor, limit), self._clock()
+    async def page(self, cursor: str | None, limit: int, owner: str | None) -> SchedulePageDocument:
+        """A page of schedules of one owner, or of all, newest first."""
+        page, now = await self._store.schedules.page(cursor, limit, owner=owner), self._clock()
         shown = [schedule_document(schedule, now) for schedule in page.schedules]
         return SchedulePageDocument(schedules=shown, next_cursor=page.next_cursor)
 
@@ -87,9 +89,9 @@ class ScheduleService:
         """One schedule."""
         return schedule_document(await self._found(schedule_id), self._clock())
 
-    async def change(self, schedule_id: str, call: ScheduleChange) -> ScheduleDocument:
+    async def change(self, schedule_id: str, call: ScheduleChange, identity: Identity) -> ScheduleDocument:
         """Change what is given; a new time counts from now. Raises as `create`."""
-        template = await self._template(_started(call)) if call.job or call.scrape else None
+        template = await self._template(_started(call), identity) if call.job or call.scrape else None
         for _ in range(_TRIES):
             before, now = await self._found(schedule_id), self._clock()
             changed = _changed(before, call, template, now)
@@ -122,20 +124,26 @@ class ScheduleService:
         firings = [firing_document(schedule, firing) for firing in found]
         return HistoryDocument(schedule_id=schedule_id, firings=firings)
 
+    async def owned(self, schedule_id: str, identity: Identity) -> str:
+        """The id of a schedule that the caller may see."""
+        if not identity.sees_all and not identity.may_see((await self._found(schedule_id)).owner):
+            raise _none(schedule_id)
+        return schedule_id
+
     async def _found(self, schedule_id: str) -> Schedule:
         schedule = await self._store.schedules.get(schedule_id)
         if schedule is None:
             raise _none(schedule_id)
         return schedule
 
-    async def _template(self, given: JobCall | ScheduledScrape) -> Raw:
+    async def _template(self, given: JobCall | ScheduledScrape, identity: Identity) -> Raw:
         """The template as stored. Raises as creating what it describes would."""
         if isinstance(given, JobCall):
-            await self._creation.check(given)
+            await self._creation.check(given, identity)
         else:
             if given.webhook is not None:
                 self._receivers.check(given.webhook)
-            await self._builder.build(_asked(given), "", self._clock())
+            await self._builder.build(_asked(given, identity), "", self._clock())
         packed = _packed(given)
         if len(packed) > MAX_TEMPLATE:
             raise BadRequest(f"what is started has {len(packed)} bytes, more than {MAX_TEMPLATE}; use items_url")
@@ -170,9 +178,9 @@ def _started(call: ScheduleCall | ScheduleChange) -> JobCall | ScheduledScrape:
     return given
 
 
-def _asked(scrape: ScheduledScrape) -> ScrapeRequest:
+def _asked(scrape: ScheduledScrape, identity: Identity) -> ScrapeRequest:
     call = ScrapeCall.model_validate(msgspec.json.decode(_packed(scrape)))
-    return ScrapeRequest(call=call, wait=0, preference="", key=None, digest="", traceparent="")
+    return ScrapeRequest(call=call, wait=0, preference="", key=None, digest="", traceparent="", identity=identity)
 
 
 def _packed(given: BaseModel) -> bytes:

@@ -16,6 +16,7 @@ from scrapeyard.gateway.runs.answers import Cancelling
 from scrapeyard.gateway.runs.calls import ScrapeRequest, traceparent
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.runs.schemas import ScrapeCall
+from scrapeyard.model.identity import Identity, on_behalf_of
 from scrapeyard.model.schedule import Schedule, Target
 from scrapeyard.queues.deliveries import deliver
 from scrapeyard.queues.port import Queue
@@ -54,9 +55,10 @@ class TemplateStarter:
         """Create what the template describes, under this id, durably; do nothing if it already exists."""
         if schedule.target == "job":
             template = _read(JobCall, schedule)
-            await self._creation.create_job(template, job_id=subject, schedule_id=schedule.id)
+            identity = on_behalf_of(schedule.owner)
+            await self._creation.create_job(template, identity=identity, job_id=subject, schedule_id=schedule.id)
         else:
-            await self._scrape(_read(ScrapeCall, schedule), subject)
+            await self._scrape(_read(ScrapeCall, schedule), subject, on_behalf_of(schedule.owner))
 
     async def going(self, target: Target, subject: str) -> bool | None:
         """Whether it has not ended yet. None if there is no such job or run."""
@@ -70,9 +72,11 @@ class TemplateStarter:
         else:
             await self._cancelling.cancel(subject, self._clock())
 
-    async def _scrape(self, call: ScrapeCall, run_id: str) -> None:
+    async def _scrape(self, call: ScrapeCall, run_id: str, identity: Identity) -> None:
         """Durable first, so a queue that is away only delays it. The store refuses a second delivery."""
-        asked = ScrapeRequest(call=call, wait=0, preference="", key=None, digest="", traceparent=traceparent(None))
+        asked = ScrapeRequest(
+            call=call, wait=0, preference="", key=None, digest="", traceparent=traceparent(None), identity=identity
+        )
         (run,) = await self._builder.build(asked, "", self._clock())
         run = replace(run, id=run_id)
         if call.webhook is not None:

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from scrapeyard.errors import Refusal, ScraperNotFound
 from scrapeyard.gateway.audit.middleware import AuditDep
+from scrapeyard.gateway.auth.authentication import IdentityDep
+from scrapeyard.gateway.auth.owned import check_call
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
@@ -59,8 +61,9 @@ router = APIRouter(tags=["scrapers"], route_class=AnswerRoute)
 
 
 @router.get(_HERE, summary="Channels of a scraper", responses=refusals(404, 422, 503))
-async def get_channels(gateway: GatewayDep, site: Site, task: Task) -> ChannelsDocument:
+async def get_channels(gateway: GatewayDep, identity: IdentityDep, site: Site, task: Task) -> ChannelsDocument:
     """Where each points, which of them operators moved, and the last moves, newest first."""
+    check_call(identity, f"{site}/{task}")
     document = await _document(gateway, f"{site}/{task}")
     if not Listings(gateway.services.catalogue).of(f"{site}/{task}") and not document.moves:
         raise ScraperNotFound(f"no scraper {site}/{task}")

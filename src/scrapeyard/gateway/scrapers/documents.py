@@ -8,6 +8,7 @@ from msgspec import Meta, Struct, convert
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable, StoreUnavailable
 from scrapeyard.gateway.http.patterns import OBJECT
 from scrapeyard.model import EnvironmentState, EnvironmentStatus, Limits, Scraper
+from scrapeyard.model.identity import Identity
 from scrapeyard.model.instants import instant
 from scrapeyard.repository.catalogue.listings import Listings, sources
 from scrapeyard.repository.port import Catalogue, Listing, find
@@ -193,10 +194,14 @@ def _state(state: EnvironmentState, kind: type[Shown], **more: str) -> Shown:
     )
 
 
-def listed(catalogue: Catalogue, site: str | None = None, words: str | None = None) -> ScrapersDocument:
-    """Every version that matches, and every source."""
-    found = [ScraperSummary(**brief) for brief in Listings(catalogue).all(site, words)]
-    return ScrapersDocument(scrapers=found, sources=[_source(state) for state in sources(catalogue)])
+def listed(
+    catalogue: Catalogue, identity: Identity, site: str | None = None, words: str | None = None
+) -> ScrapersDocument:
+    """Every version that matches and that the caller may call; and every source, unless the caller is a client."""
+    matching = Listings(catalogue).all(site, words)
+    found = [ScraperSummary(**brief) for brief in matching if identity.may_call(brief["id"])]
+    known = sources(catalogue) if identity.sees_all else ()
+    return ScrapersDocument(scrapers=found, sources=[_source(state) for state in known])
 
 
 async def described(gateway: "Gateway", scraper_id: str, version: str | None) -> ScraperDocument:

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.auth.credentials import unauthenticated
+from scrapeyard.gateway.auth.owned import check_call
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import parameter, refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
@@ -46,9 +47,12 @@ router = APIRouter(tags=["scrapers"], route_class=AnswerRoute)
 
 
 @router.get("/api/scrapers", summary="List scrapers", responses=refusals(422))
-async def list_scrapers(gateway: GatewayDep, site: _OfSite = None, q: _Words = None) -> ScrapersDocument:
-    """Every version, by id; an invalid one says why it cannot run. And every repository, with how fresh it is."""
-    return documents.listed(gateway.services.catalogue, site, q)
+async def list_scrapers(
+    gateway: GatewayDep, identity: IdentityDep, site: _OfSite = None, q: _Words = None
+) -> ScrapersDocument:
+    """Every version that the caller may call, by id; an invalid one says why it cannot run. And every repository, with
+    how fresh it is, unless the caller is a client."""
+    return documents.listed(gateway.services.catalogue, identity, site, q)
 
 
 @router.post(
@@ -69,7 +73,7 @@ async def refresh_scrapers(gateway: GatewayDep, identity: IdentityDep, request: 
         raise unauthenticated("the request carries neither a key nor the signature of a Git host's hook")
     if event is None:
         await gateway.refreshing.refresh()
-        return respond(documents.listed(gateway.services.catalogue))
+        return respond(documents.listed(gateway.services.catalogue, identity))
     if event == "ping":
         return respond(HookDocument(event=event, refreshing=False))
     gateway.refreshing.begin(tell=True)
@@ -77,7 +81,10 @@ async def refresh_scrapers(gateway: GatewayDep, identity: IdentityDep, request: 
 
 
 @router.get("/api/scrapers/{site}/{task}", summary="Describe a scraper", responses=refusals(400, 404, 422, 503))
-async def get_scraper(gateway: GatewayDep, site: Site, task: Task, version: _Version = None) -> ScraperDocument:
+async def get_scraper(
+    gateway: GatewayDep, identity: IdentityDep, site: Site, task: Task, version: _Version = None
+) -> ScraperDocument:
     """How it is called: schemas, limits with the platform's ceiling applied, hosts it may reach; where it comes from,
     how fresh that is, and all its versions."""
+    check_call(identity, f"{site}/{task}")
     return await documents.described(gateway, f"{site}/{task}", version)

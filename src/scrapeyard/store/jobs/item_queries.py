@@ -238,6 +238,8 @@ def dead(where: DeadLetterFilter, before: Sequence[int] | None) -> Select[Any]:
     query = select(*columns).select_from(joined).where(*of_outcomes(failed))
     if where.job_id is not None:
         query = query.where(JOBS.c.id == where.job_id)
+    if where.owner is not None:
+        query = query.where(OUTCOMES.c.job.in_(select(JOBS.c.number).where(JOBS.c.owner == where.owner)))
     if where.scraper is not None:
         query = query.where(JOBS.c.scraper_id == where.scraper)
     query = query if before is None else query.where(place < tuple_(*before))

@@ -261,6 +261,8 @@ def _conditions(where: JobFilter) -> Iterator[ColumnElement[bool]]:
         yield JOBS.c.scraper_id == where.scraper
     if where.schedule_id is not None:
         yield JOBS.c.schedule_id == where.schedule_id
+    if where.owner is not None:
+        yield JOBS.c.owner == where.owner
     if where.reading is not None:
         yield JOBS.c.reading == where.reading
     if where.domain is not None:

@@ -3,7 +3,7 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0019');
+INSERT INTO "alembic_version" VALUES('0020');
 
 CREATE TABLE audit (
 	number BIGINT NOT NULL, 
@@ -324,7 +324,7 @@ CREATE TABLE runs (
 	error BLOB, 
 	report BLOB, 
 	result BLOB, 
-	logs BLOB, fetching BLOB, 
+	logs BLOB, fetching BLOB, owner TEXT DEFAULT '' NOT NULL, 
 	PRIMARY KEY (id), 
 	CONSTRAINT runs_status CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')), 
 	CONSTRAINT runs_priority CHECK (priority IN ('high', 'normal', 'low')), 
@@ -358,7 +358,7 @@ CREATE TABLE schedules (
 	next_due DOUBLE, 
 	next_at DOUBLE, 
 	last_due DOUBLE, 
-	last_subject TEXT NOT NULL, 
+	last_subject TEXT NOT NULL, owner TEXT DEFAULT '' NOT NULL, 
 	PRIMARY KEY (id), 
 	CONSTRAINT schedules_target CHECK (target IN ('job', 'scrape')), 
 	CONSTRAINT schedules_overlap CHECK (overlap IN ('skip', 'queue', 'cancel_previous')), 
@@ -441,7 +441,7 @@ CREATE TABLE webhook_deliveries (
 	finished_at DOUBLE, 
 	log BLOB NOT NULL, 
 	holder TEXT NOT NULL, 
-	lease_until DOUBLE, 
+	lease_until DOUBLE, owner TEXT DEFAULT '' NOT NULL, 
 	PRIMARY KEY (id), 
 	CONSTRAINT webhook_deliveries_state CHECK (state IN ('waiting', 'delivered', 'failed')), 
 	CONSTRAINT webhook_deliveries_next_at CHECK ((state = 'waiting') = (next_at IS NOT NULL)), 
@@ -543,3 +543,11 @@ CREATE INDEX audit_by_client ON audit (client, number);
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'audit rows never change'); END;
 
 CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit WHEN OLD.number > coalesce((SELECT removed_number FROM audit_chain), 0) BEGIN SELECT RAISE(ABORT, 'audit rows are removed by retention alone'); END;
+
+CREATE INDEX runs_by_owner ON runs (owner, id);
+
+CREATE INDEX schedules_by_owner ON schedules (owner, id);
+
+CREATE INDEX webhook_deliveries_by_owner ON webhook_deliveries (owner, id);
+
+CREATE INDEX jobs_by_owner ON jobs (owner, number);

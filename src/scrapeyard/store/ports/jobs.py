@@ -35,6 +35,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     statuses: tuple[JobStatus, ...] | None = None
     scraper: str | None = None
     schedule_id: str | None = None
+    owner: str | None = None
     domain: str | None = None
     """The site it is about. No index serves this: each row is looked at, the newest first."""
     reading: bool | None = None
@@ -146,6 +147,7 @@ class DeadLetterFilter(Struct, frozen=True, kw_only=True):
     """Which failed items across jobs; None means any."""
 
     job_id: str | None = None
+    owner: str | None = None
     scraper: str | None = None
     exit_reasons: tuple[ExitReason, ...] | None = None
     sites: tuple[str, ...] | None = None

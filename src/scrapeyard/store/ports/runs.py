@@ -27,6 +27,7 @@ class RunFilter(Struct, frozen=True, kw_only=True):
     exit_reasons: tuple[ExitReason, ...] | None = None
     scraper: str | None = None
     """An id (`shop/product`), whatever version was requested."""
+    owner: str | None = None
     created_after: float | None = None
     created_before: float | None = None
 

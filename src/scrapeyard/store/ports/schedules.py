@@ -31,8 +31,8 @@ class ScheduleStore(Protocol):
     async def get(self, schedule_id: str) -> Schedule | None:
         """One schedule; None if there is none."""
 
-    async def page(self, cursor: str | None, limit: int) -> SchedulePage:
-        """Raises BadRequest for an invalid cursor."""
+    async def page(self, cursor: str | None, limit: int, *, owner: str | None = None) -> SchedulePage:
+        """Those of one owner, or all. Raises BadRequest for an invalid cursor."""
 
     async def change(self, before: Schedule, after: Schedule) -> Schedule | None:
         """Replace it, at the next version; fields written by the last firing stay. None if it is gone, was changed or

@@ -64,6 +64,7 @@ class DeliveryFilter(Struct, frozen=True, kw_only=True):
     """What a listing shows; None means any."""
 
     subject: str | None = None
+    owner: str | None = None
     state: DeliveryState | None = None
 
 

@@ -62,6 +62,7 @@ _PLAIN: Final = [
     "cancel_requested",
     "reply_to",
     "traceparent",
+    "owner",
 ]
 """Fields stored unchanged as columns."""
 
@@ -214,6 +215,7 @@ def _row(run: Run) -> Row:
         "queued_at": run.queued_at,
         "reply_to": run.reply_to,
         "traceparent": run.traceparent,
+        "owner": run.owner,
         "input": bytes(run.input),
         "fetching": None if run.fetching == _NO_POLICY else packed(run.fetching),
         "resolved": packed(run.resolved),

@@ -351,6 +351,8 @@ def _conditions(where: RunFilter) -> Iterator[ColumnElement[bool]]:
         yield RUNS.c.exit_reason.in_(where.exit_reasons)
     if where.scraper is not None:
         yield RUNS.c.scraper_id == where.scraper
+    if where.owner is not None:
+        yield RUNS.c.owner == where.owner
     if where.created_after is not None:
         yield RUNS.c.created_at >= where.created_after
     if where.created_before is not None:

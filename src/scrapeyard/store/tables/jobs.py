@@ -100,6 +100,7 @@ JOBS = Table(
     CheckConstraint("NOT files_pending OR status = 'cancelled'", name="jobs_files_pending"),
     Index("jobs_by_status", "status", "number"),
     Index("jobs_by_scraper", "scraper_id", "id"),
+    Index("jobs_by_owner", "owner", "number"),
     Index("jobs_by_domain", "domain", "number"),
     Index("jobs_by_schedule", "schedule_id", "id"),
     Index("jobs_by_finished_at", "finished_at"),

@@ -41,6 +41,7 @@ SCHEDULES = Table(
     Column("next_at", Double),
     Column("last_due", Double),
     Column("last_subject", Text, nullable=False),
+    Column("owner", Text, nullable=False, server_default=""),
     CheckConstraint("target IN ('job', 'scrape')", name="schedules_target"),
     CheckConstraint("overlap IN ('skip', 'queue', 'cancel_previous')", name="schedules_overlap"),
     CheckConstraint("missed IN ('skip', 'run_once', 'run_all')", name="schedules_missed"),
@@ -49,6 +50,7 @@ SCHEDULES = Table(
     CheckConstraint("(next_due IS NULL) = (next_at IS NULL)", name="schedules_next"),
     CheckConstraint("NOT paused OR next_due IS NULL", name="schedules_paused"),
     index_where("next_at IS NOT NULL", "schedules_due", "next_at"),
+    Index("schedules_by_owner", "owner", "id"),
 )
 
 FIRINGS = Table(
@@ -91,6 +93,7 @@ DELIVERIES = Table(
     Column("log", LargeBinary, nullable=False),
     Column("holder", Text, nullable=False),
     Column("lease_until", Double),
+    Column("owner", Text, nullable=False, server_default=""),
     CheckConstraint("state IN ('waiting', 'delivered', 'failed')", name="webhook_deliveries_state"),
     CheckConstraint("(state = 'waiting') = (next_at IS NOT NULL)", name="webhook_deliveries_next_at"),
     CheckConstraint("(state = 'waiting') = (finished_at IS NULL)", name="webhook_deliveries_finished_at"),
@@ -98,6 +101,7 @@ DELIVERIES = Table(
     CheckConstraint("attempts >= 0", name="webhook_deliveries_attempts"),
     index_where(_WAITING, "webhook_deliveries_due", "next_at"),
     Index("webhook_deliveries_by_subject", "subject", "id"),
+    Index("webhook_deliveries_by_owner", "owner", "id"),
     Index("webhook_deliveries_by_state", "state", "id"),
     Index("webhook_deliveries_by_finished_at", "finished_at"),
 )
