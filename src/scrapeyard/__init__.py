@@ -24,6 +24,7 @@ store           The database: runs, jobs, items, schedules and webhooks, on SQLi
 queues          Carries runs and batches to workers, and messages between processes, in memory or on Redis.
 background      Runs the background tasks of long-lived parts, stops them and logs their faults.
 redis           The connections and key names that Redis adapters share.
+sealing         Encrypts secrets before they are stored: data keys seal values, and a master key wraps the data keys.
 blobs           Stores large results, artifacts, manifests and exports, in a folder or a bucket.
 extras          The optional packages: what each is for, and what to run if one is missing.
 zstd            Compresses and decompresses zstd, with the standard library or its backport.

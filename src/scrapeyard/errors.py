@@ -17,6 +17,7 @@
     ├── ExportFailed               a file could not be made of a job; the message says why
     ├── SandboxError               a child could not be made
     ├── SettingsInvalid            the settings cannot be used as they are
+    ├── SealBroken                 a secret in the database was changed or moved; write it again
     └── Refusal                    the gateway refuses a call for an HTTP reason; carries its status
 
 Each error has a stable `code`, used in problem documents and logs.
@@ -147,6 +148,12 @@ class SettingsInvalid(ScrapeyardError):
     """The settings cannot be used. The message names the key; `scrapeyard config` shows what is in force."""
 
     code = "settings_invalid"
+
+
+class SealBroken(ScrapeyardError):
+    """A sealed value cannot be opened: it was changed, or moved from another row. Write the secret again."""
+
+    code = "seal_broken"
 
 
 class Refusal(ScrapeyardError):

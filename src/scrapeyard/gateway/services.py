@@ -115,7 +115,7 @@ class Gateway:
                 Lanes(services.store.workers, settings),
                 settings.repository.default,
             ),
-            receivers=WebhookValidator(settings.webhooks),
+            receivers=WebhookValidator(settings.webhooks, services.store.sealer),
             clock=services.clock,
         )
         self.caching = Caching(settings, services.queue, services.pages, self.scraping)

@@ -30,7 +30,12 @@ class Webhook(Struct, frozen=True, kw_only=True):
     url: str
     events: tuple[str, ...]
     secret: str | None = None
-    """None if the operator's secret is used."""
+    """Sealed. None if the operator's secret is used."""
+
+
+def secret_place(url: str) -> str:
+    """What the seal of a webhook's secret is bound to: the secret signs for this receiver alone."""
+    return f"webhook {url}"
 
 
 class DeliveryState(StrEnum):
@@ -63,7 +68,7 @@ class WebhookDelivery(Struct, frozen=True, kw_only=True):
     host: str
     """Host of the URL: concurrent deliveries to one host are limited."""
     secret: str = ""
-    """Empty if the operator's secret is used."""
+    """Sealed. Empty if the operator's secret is used."""
     body: bytes
     state: DeliveryState = DeliveryState.WAITING
     attempts: int = 0

@@ -37,6 +37,7 @@ from scrapeyard.settings.repository import (
     RepositorySettings,
     SourceSettings,
 )
+from scrapeyard.settings.secrets import SecretSettings
 from scrapeyard.settings.section import Section
 from scrapeyard.settings.server import (
     GatewaySettings,
@@ -75,6 +76,7 @@ __all__ = [
     "RepositorySettings",
     "RetentionSettings",
     "SandboxSettings",
+    "SecretSettings",
     "Section",
     "Settings",
     "SiteSettings",

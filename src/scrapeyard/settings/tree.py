@@ -17,6 +17,7 @@ from scrapeyard.settings.engine import (
     SiteSettings,
 )
 from scrapeyard.settings.repository import BlobSettings, EnvironmentSettings, RepositorySettings
+from scrapeyard.settings.secrets import SecretSettings
 from scrapeyard.settings.section import Section, branch
 from scrapeyard.settings.server import (
     GatewaySettings,
@@ -57,6 +58,7 @@ class Settings(Section):
     captcha: CaptchaSettings = branch()
     jobs: JobSettings = branch()
     webhooks: WebhookSettings = branch()
+    secrets: SecretSettings = branch()
     repository: RepositorySettings = branch()
     environments: EnvironmentSettings = branch()
     retention: RetentionSettings = branch()

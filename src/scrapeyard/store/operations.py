@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from scrapeyard.errors import BadRequest
+from scrapeyard.errors import BadRequest, SealBroken
 from scrapeyard.model import Run, WorkerInfo
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.ports.operations import (
@@ -36,7 +36,9 @@ from scrapeyard.store.ports.operations import (
 from scrapeyard.store.ports.runs import KeyedAnswer
 from scrapeyard.store.runs.rows import queued_row, run_statements
 from scrapeyard.store.tables.runs import FETCH_METERS, ID, KEYS, LEADERS, METADATA, WORKERS
+from scrapeyard.telemetry.events import get_log
 
+log = get_log("secrets")
 _INFO: Final = json.Decoder(WorkerInfo)
 
 
@@ -156,7 +158,7 @@ class SqlSessions(SqlPart):
         """What was stored since then; empty if nothing."""
         query = select(SESSIONS.c.cookies).where(_at(scraper_id, name), SESSIONS.c.saved_at > saved_after)
         rows = await self._database.fetch(query)
-        return bytes(rows[0]["cookies"]) if rows else b""
+        return self._opened(rows[0]["cookies"], session_place(scraper_id, name)) if rows else b""
 
     async def change(self, scraper_id: str, name: str, change: SessionChange, now: float) -> None:
         """Replace what is stored. Of two concurrent changes, the second receives what the first stored."""
@@ -168,8 +170,10 @@ class SqlSessions(SqlPart):
             insert = self._database.insert(SESSIONS).values(blank).on_conflict_do_nothing()
             made = (await connection.execute(insert)).rowcount
             kept = await connection.scalar(select(SESSIONS.c.cookies).where(place).with_for_update())
-            changed = change(bytes(kept or b""))
-            await connection.execute(update(SESSIONS).where(place).values(cookies=changed, saved_at=now))
+            bound_to = session_place(scraper_id, name)
+            changed = change(self._opened(kept, bound_to))
+            sealed = self._database.sealer.seal(changed, bound_to) if changed else b""
+            await connection.execute(update(SESSIONS).where(place).values(cookies=sealed, saved_at=now))
             if made:
                 await _make_room(connection, scraper_id)
 
@@ -178,6 +182,19 @@ class SqlSessions(SqlPart):
     async def forget_before(self, saved_before: float) -> None:
         """Drop sessions that were not changed since then."""
         await self._database.change(delete(SESSIONS).where(SESSIONS.c.saved_at < saved_before))
+
+    def _opened(self, kept: Any, place: str) -> bytes:
+        """The cookies in clear; none if they cannot be opened, so that the session begins anew."""
+        try:
+            return self._database.sealer.open(bytes(kept or b""), place)
+        except SealBroken as error:
+            log.error("secrets.seal_broken", problem=error.message)
+            return b""
+
+
+def session_place(scraper_id: str, name: str) -> str:
+    """What the seal of a session is bound to."""
+    return f"sessions/{scraper_id}/{name}"
 
 
 def _at(scraper_id: str, name: str) -> ColumnElement[bool]:

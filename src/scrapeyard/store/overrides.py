@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import new_id
 from scrapeyard.store.database.database import SqlPart
-from scrapeyard.store.ports.overrides import ChannelMove, KeptPool, PoolStanding, SiteRules
+from scrapeyard.store.ports.overrides import ChannelMove, KeptPool, PoolStanding, SiteRules, opened_pool, pool_place
 from scrapeyard.store.tables.runs import CHANNEL_MOVES, CHANNELS, PROXY_POOLS, PROXY_STANDINGS, SITES
 
 
@@ -106,12 +106,14 @@ class SqlProxies(SqlPart):
     async def pools(self) -> tuple[KeptPool, ...]:
         """Every pool, by name."""
         rows = await self._database.fetch(select(PROXY_POOLS).order_by(PROXY_POOLS.c.name))
-        return tuple(KeptPool(**row) for row in rows)
+        found = (opened_pool(KeptPool(**row), self._database.sealer) for row in rows)
+        return tuple(pool for pool in found if pool is not None)
 
     async def put_pool(self, pool: KeptPool) -> None:
         """Write a pool, replacing one of the same name."""
         insert = self._database.insert(PROXY_POOLS)
-        row = {"name": pool.name, "definition": pool.definition, "changed_at": pool.changed_at}
+        sealed = self._database.sealer.seal(pool.definition, pool_place(pool.name))
+        row = {"name": pool.name, "definition": sealed, "changed_at": pool.changed_at}
         changes = {"definition": insert.excluded.definition, "changed_at": insert.excluded.changed_at}
         await self._database.change(insert.values(row).on_conflict_do_update(index_elements=["name"], set_=changes))
 

@@ -3,6 +3,7 @@
 import time
 from typing import Final
 
+from scrapeyard.sealing.port import Masters
 from scrapeyard.store.audit import SqlAudit
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.jobs.archives import SqlArchives
@@ -18,7 +19,11 @@ from scrapeyard.store.overrides import SqlChannels, SqlProxies, SqlSites
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.runs.runs import SqlRuns
 from scrapeyard.store.schedules import SqlFirings, SqlSchedules
+from scrapeyard.store.sealed import ClearValues, SqlDataKeys, SqlScraperSecrets, load_keys
 from scrapeyard.store.webhooks import SqlDeliveries, SqlWebhooks
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("secrets")
 
 _PROBE: Final = "probe"
 """A role that nobody leads in, written to see whether the database takes anything."""
@@ -27,12 +32,16 @@ _PROBE: Final = "probe"
 class SqlStore(Store):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 
-    Several processes may share either. A `temporary` SQLite file may be damaged if the machine fails. Raises
-    SettingsInvalid for any other URL.
+    Several processes may share either. A `temporary` SQLite file may be damaged if the machine fails. `masters` wrap
+    the keys that seal secrets; if None, secrets are stored in clear. Raises SettingsInvalid for any other URL.
     """
 
-    def __init__(self, url: str, *, temporary: bool = False) -> None:
+    def __init__(self, url: str, *, temporary: bool = False, masters: Masters | None = None) -> None:
         self._database = database = Database(url, temporary=temporary)
+        self._masters = masters
+        self.sealer = database.sealer
+        self.data_keys = SqlDataKeys(database)
+        self.scraper_secrets = SqlScraperSecrets(database)
         self.runs = SqlRuns(database)
         self.keys = SqlKeys(database)
         self.workers = SqlWorkers(database)
@@ -58,12 +67,30 @@ class SqlStore(Store):
         self.audit = SqlAudit(database)
 
     async def start(self) -> None:
-        """Connect and bring the schema up to date. Safe to run twice, and from two processes at once."""
+        """Connect and bring the schema up to date. Safe to run twice, and from two processes at once. Raises
+        SettingsInvalid if secrets are sealed under another master key."""
         await self._database.start()
+        if self._masters is not None and not self.sealer.has_keys:
+            try:
+                await self._load_keys(self._masters)
+            except BaseException:
+                await self._database.stop()
+                raise
 
     async def stop(self) -> None:
         """Close the pool. May be called twice."""
         await self._database.stop()
+
+    async def _load_keys(self, masters: Masters) -> None:
+        """Learn the data keys, and seal what an older version stored in clear, once."""
+        keys = await load_keys(self.data_keys, masters, self.sealer, time.time())
+        if all(key.swept for key in keys):
+            return
+        count = await ClearValues(self._database).seal()
+        if count:
+            await self._database.compact()
+            log.info("secrets.sealed", count=count)
+        await self.data_keys.mark_swept()
 
     async def ping(self) -> float:
         """Round trip of a small write in milliseconds: a database that is locked or full can still be read."""

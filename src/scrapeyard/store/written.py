@@ -10,7 +10,9 @@ from typing import TypeVar
 import msgspec
 
 from scrapeyard.errors import StoreUnavailable
-from scrapeyard.store.ports.overrides import KeptPool, SiteRules
+from scrapeyard.sealing.port import Masters, WrappedKey
+from scrapeyard.sealing.sealer import Sealer
+from scrapeyard.store.ports.overrides import KeptPool, SiteRules, opened_pool
 
 T = TypeVar("T", bound=msgspec.Struct)
 _BUSY_SECONDS = 10.0
@@ -23,17 +25,27 @@ class WrittenOverrides(msgspec.Struct, frozen=True, kw_only=True):
     pools: tuple[KeptPool, ...] = ()
 
 
-def read_written(file: Path) -> WrittenOverrides:
-    """Nothing, if no store has made its tables there yet. Raises StoreUnavailable if the file cannot be read."""
+def read_written(file: Path, masters: Masters) -> WrittenOverrides:
+    """Nothing, if no store has made its tables there yet. Raises StoreUnavailable if the file cannot be read, and
+    SettingsInvalid if the master key is missing that its pools are sealed under."""
     try:
         with closing(
             sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", timeout=_BUSY_SECONDS, uri=True)
         ) as database:
-            return WrittenOverrides(
-                rules=_rows(database, "sites", SiteRules), pools=_rows(database, "proxy_pools", KeptPool)
-            )
+            pools = _rows(database, "proxy_pools", KeptPool)
+            keys = _rows(database, "data_keys", WrappedKey)
+            return WrittenOverrides(rules=_rows(database, "sites", SiteRules), pools=_opened(pools, keys, masters))
     except (sqlite3.Error, msgspec.ValidationError) as error:
         raise StoreUnavailable(f"{file}: rules of sites and pools of proxies cannot be read: {error}") from None
+
+
+def _opened(pools: Sequence[KeptPool], keys: Sequence[WrappedKey], masters: Masters) -> tuple[KeptPool, ...]:
+    if not pools or not keys:
+        return tuple(pools)
+    masters.prepare(keys)
+    sealer = Sealer()
+    sealer.load({key.number: masters.unwrap(key) for key in keys})
+    return tuple(pool for each in pools if (pool := opened_pool(each, sealer)) is not None)
 
 
 def _rows(database: sqlite3.Connection, table: str, kind: type[T]) -> tuple[T, ...]:

@@ -6,16 +6,18 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring.data_folder import DATABASE, make_data_folder
+from scrapeyard.wiring.masters import make_masters
 
 
 def make_store(settings: Settings, *, temporary: bool = False) -> SqlStore:
-    """The database that the settings name; SQLite in the data directory when they name none."""
+    """The database that the settings name; SQLite in the data directory when they name none. Secrets in a `temporary`
+    one are not sealed."""
     url = settings.database_url.get_secret_value()
     if not url:
         folder = settings.data_dir.resolve()
         make_data_folder(folder)
         url = f"sqlite:///{folder / DATABASE}"
-    return SqlStore(url, temporary=temporary)
+    return SqlStore(url, temporary=temporary, masters=None if temporary else make_masters(settings))
 
 
 def make_queue(settings: Settings) -> Queue:

@@ -44,7 +44,7 @@ async def start_schedules(
         creation=desk.creation,
         control=desk.control,
         builder=RunBuilder(catalogue, Lanes(store.workers, settings), settings.repository.default),
-        receivers=WebhookValidator(settings.webhooks),
+        receivers=WebhookValidator(settings.webhooks, store.sealer),
         cancelling=Cancelling(store.runs, queue, recorder),
         clock=clock,
     )
@@ -57,7 +57,8 @@ async def start_webhooks(settings: Settings, store: SqlStore, up: Up) -> Webhook
     """The duty that sends webhooks, with its own HTTP engine. Raises SettingsInvalid."""
     engine = make_webhook_engine(settings)
     await up(engine.start, engine.stop)
-    webhooks = Webhooks(settings, store, Sender(settings.webhooks, engine, time.time), time.time, new_id("webhooks"))
+    sender = Sender(settings.webhooks, engine, store.sealer, time.time)
+    webhooks = Webhooks(settings, store, sender, time.time, new_id("webhooks"))
     await up(webhooks.start, webhooks.stop)
     return webhooks
 

@@ -20,6 +20,7 @@ from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
 from scrapeyard.queues.port import Queue
+from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import Store
 from scrapeyard.wiring.pipeline import Engine, Shared, assemble, near_pages
@@ -33,12 +34,12 @@ class WebParts:
     """The engine parts that the gateway and the worker of one process share. `start` starts all of them. Without Redis,
     cached pages are in the folder `pages`, or in the data directory if None."""
 
-    def __init__(self, settings: Settings, pages: Path | None = None) -> None:
+    def __init__(self, settings: Settings, pages: Path | None = None, sealer: Sealer | None = None) -> None:
         url = settings.redis_url.get_secret_value()
         self.near = near_pages(settings)
         self.gate = _gate(url)
         self.pages = _pages(settings, url, self.near, pages)
-        self.ways = _ways(settings, url)
+        self.ways = _ways(settings, url, sealer)
 
     async def ways_of(self, sites: Sequence[str]) -> dict[str, dict[str, Any]]:
         """What worked at sites, for `/api/sites`."""
@@ -117,10 +118,10 @@ def _pages(settings: Settings, url: str, near: MemoryPages, folder: Path | None)
     return DiskPages(folder, limit_bytes=limit, max_page_bytes=largest)
 
 
-def _ways(settings: Settings, url: str) -> WayMemory:
+def _ways(settings: Settings, url: str, sealer: Sealer | None) -> WayMemory:
     seconds = settings.escalation.remember_seconds
     if not url:
         return MemoryWays(seconds)
     from scrapeyard.wiring.on_redis import RedisWays  # noqa: PLC0415 - an extra
 
-    return RedisWays(url, seconds)
+    return RedisWays(url, seconds, sealer=sealer)

@@ -19,6 +19,7 @@ from scrapeyard.settings import Settings
 from scrapeyard.store.written import WrittenOverrides, read_written
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.wiring.data_folder import DATABASE
+from scrapeyard.wiring.masters import make_masters
 from scrapeyard.wiring.pipeline import Engine, Shared, assemble, near_pages
 
 log = get_log("wiring")
@@ -56,12 +57,12 @@ async def start_local_engine(settings: Settings, pages: Path, stack: AsyncExitSt
 
 def written_here(settings: Settings) -> WrittenOverrides:
     """What operators wrote into the database in the data directory. Nothing if there is none, or if the settings name
-    another database, which would have to be asked over the network."""
+    another database, which would have to be asked over the network. Raises SettingsInvalid."""
     file = settings.data_dir.resolve() / DATABASE
     if settings.database_url.get_secret_value() or not os.access(file, os.R_OK):
         return WrittenOverrides()
     try:
-        return read_written(file)
+        return read_written(file, make_masters(settings))
     except StoreUnavailable as error:
         log.warning("sites.settings_unknown", error=error.message)
         return WrittenOverrides()

@@ -197,7 +197,7 @@ class Platform:
         if "gateway" not in self.roles:  # which follows moved channels by itself
             moved = ChannelOverrides(store.channels, queue, catalogue, "", time.time)
             await self._up(moved.start, moved.stop)
-        web = WebParts(settings, self._pages)
+        web = WebParts(settings, self._pages, store.sealer)
         await web.start(self._up)
         worker_id = new_id("worker") if "worker" in self.roles else ""
         engine = await start_engine(settings, web, store, queue, worker_id=worker_id, up=self._up)

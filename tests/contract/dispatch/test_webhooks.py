@@ -59,7 +59,7 @@ class Yard:
     def dispatcher(self, holder: str, settings: Settings = SETTINGS, store: SqlStore | None = None) -> Webhooks:
         engine = make_webhook_engine(settings)
         self.engines.append(engine)
-        sender = Sender(settings.webhooks, engine, self.clock, spread=lambda: 0.0)
+        sender = Sender(settings.webhooks, engine, self.store.sealer, self.clock, spread=lambda: 0.0)
         self.duties.append(Webhooks(settings, store or self.store, sender, self.clock, holder))
         return self.duties[-1]
 

@@ -43,11 +43,12 @@ class Desk:
         self.starter = TemplateStarter(
             store=store, queue=stand.queue, creation=gateway.jobs.creation, control=gateway.jobs.control,
             builder=RunBuilder(stand.services.catalogue, Lanes(store.workers, Settings()), "builtin/page"),
-            receivers=WebhookValidator(stand.settings.webhooks), cancelling=gateway.cancelling, clock=clock,
+            receivers=WebhookValidator(stand.settings.webhooks, store.sealer),
+            cancelling=gateway.cancelling, clock=clock,
         )  # fmt: skip
         self.schedules = Schedules(store, self.starter, clock, "d1")
         self.engine = make_webhook_engine(stand.settings)
-        sender = Sender(stand.settings.webhooks, self.engine, clock)
+        sender = Sender(stand.settings.webhooks, self.engine, store.sealer, clock)
         self.webhooks = Webhooks(stand.settings, store, sender, clock, "d1")
 
     async def round(self, seconds: float = 0.0) -> None:

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.errors import StoreUnavailable
+from scrapeyard.sealing.masters import LocalMasters
 from scrapeyard.store.ports.overrides import KeptPool, SiteRules
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.written import WrittenOverrides, read_written
 
+MASTERS = LocalMasters([bytes(32)])
 RULES = (
     SiteRules(
         site="all.example",
@@ -31,23 +33,25 @@ POOLS = (KeptPool(name="home", definition=b'{"name": "home"}', changed_at=3.0),)
 
 async def test_every_field_is_as_the_store_has_it_while_the_store_is_open(tmp_path: Path) -> None:
     file = tmp_path / "a name%20with#marks?.db"
-    store = SqlStore(f"sqlite:///{str(file).replace('%', '%25').replace('?', '%3F').replace('#', '%23')}")
+    store = SqlStore(
+        f"sqlite:///{str(file).replace('%', '%25').replace('?', '%3F').replace('#', '%23')}", masters=MASTERS
+    )
     await store.start()
     try:
-        assert read_written(file) == WrittenOverrides()
+        assert read_written(file, MASTERS) == WrittenOverrides()
         for rules in RULES:
             await store.sites.put(rules)
         await store.proxies.put_pool(POOLS[0])
-        assert read_written(file) == WrittenOverrides(rules=RULES, pools=POOLS)
+        assert read_written(file, MASTERS) == WrittenOverrides(rules=RULES, pools=POOLS)
         assert (await store.sites.rules(), await store.proxies.pools()) == (RULES, POOLS)
     finally:
         await store.stop()
-    assert read_written(file) == WrittenOverrides(rules=RULES, pools=POOLS)
+    assert read_written(file, MASTERS) == WrittenOverrides(rules=RULES, pools=POOLS)
 
 
 def test_a_file_without_tables_has_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.db").touch()
-    assert read_written(tmp_path / "empty.db") == WrittenOverrides()
+    assert read_written(tmp_path / "empty.db", MASTERS) == WrittenOverrides()
 
 
 @pytest.mark.parametrize("content", [None, b"not a database" * 100])
@@ -55,4 +59,4 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, content: bytes | Non
     if content is not None:
         (tmp_path / "some.db").write_bytes(content)
     with pytest.raises(StoreUnavailable, match="cannot be read"):
-        read_written(tmp_path / "some.db")
+        read_written(tmp_path / "some.db", MASTERS)

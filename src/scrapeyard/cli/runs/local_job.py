@@ -206,7 +206,7 @@ async def open_jobs(
             state=LocalState(user_state()) if keeps_state else None,
             has_scripts=has_scripts,
         )
-        await _copy_written(settings, platform.settings)
+        await _copy_written(settings, platform.settings, temporary=kept_in is None)
         await platform.start()
         desk = platform.job_desk()
         try:
@@ -228,13 +228,13 @@ def _folder(kept_in: Path | None) -> Iterator[Path]:
         yield folder
 
 
-async def _copy_written(settings: Settings, into: Settings) -> None:
+async def _copy_written(settings: Settings, into: Settings, *, temporary: bool) -> None:
     """Copy what operators wrote for sites and proxies from the data directory's database to that of `into`."""
     written = written_here(settings)
     if not written.rules and not written.pools:
         return
     build_type_info()
-    store = make_store(into)
+    store = make_store(into, temporary=temporary)
     await store.start()
     try:
         for rules in written.rules:

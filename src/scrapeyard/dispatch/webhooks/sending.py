@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from scrapeyard import __version__
 from scrapeyard.engines.politeness.verdicts import wait_asked_by
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
-from scrapeyard.errors import FetchFailed
+from scrapeyard.errors import FetchFailed, SealBroken
 from scrapeyard.model import ExitReason, FetchPolicy
-from scrapeyard.model.webhook import Attempt, DeliveryState, WebhookDelivery
+from scrapeyard.model.webhook import Attempt, DeliveryState, WebhookDelivery, secret_place
+from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.settings import WebhookSettings
 
 SIGNATURE: Final = "Scrapeyard-Signature"
@@ -43,17 +44,22 @@ class Sender:
         self,
         settings: WebhookSettings,
         engine: HttpEngine,
+        sealer: Sealer,
         clock: Callable[[], float],
         spread: Callable[[], float] = random.random,
     ) -> None:
         self._settings = settings
         self._engine = engine
+        self._sealer = sealer
         self._clock = clock
         self._spread = spread
 
     async def send(self, delivery: WebhookDelivery) -> WebhookDelivery:
         """Send it once; returns the updated delivery. Never raises for an error of the receiver."""
-        secret = delivery.secret or self._settings.secret.get_secret_value()
+        try:
+            secret = self._secret(delivery)
+        except SealBroken as error:
+            return self._over(delivery, Attempt(at=self._clock(), error=error.message), DeliveryState.FAILED)
         if not secret:
             return self._over(delivery, Attempt(at=self._clock(), error=_NO_SECRET), DeliveryState.FAILED)
         began, at = time.perf_counter(), self._clock()
@@ -63,6 +69,12 @@ class Sender:
             ms = (time.perf_counter() - began) * 1000
             return self._unanswered(delivery, failure, Attempt(at=at, ms=ms, error=failure.message[:MAX_ERROR]))
         return self._answered(delivery, answer, Attempt(at=at, status=answer.status, ms=answer.elapsed_ms))
+
+    def _secret(self, delivery: WebhookDelivery) -> str:
+        """In clear; the operator's if the call gave none. Raises SealBroken."""
+        if not delivery.secret:
+            return self._settings.secret.get_secret_value()
+        return self._sealer.open_text(delivery.secret, secret_place(delivery.url))
 
     def _request(self, delivery: WebhookDelivery, secret: str, now: float) -> FetchRequest:
         headers = {

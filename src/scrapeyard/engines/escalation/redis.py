@@ -19,10 +19,12 @@ from scrapeyard.background import Background
 from scrapeyard.engines.escalation.memory import FADES, MAX_CLEARANCES, MAX_WAYS, MemoryWays
 from scrapeyard.engines.escalation.port import MOST_COUNTED, Remembered, Tried
 from scrapeyard.engines.solver.port import Clearance
+from scrapeyard.errors import SealBroken
 from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost
 from scrapeyard.redis.keys import Keys
 from scrapeyard.redis.outage import Outage
 from scrapeyard.redis.scripts import Script
+from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.telemetry.events import get_log
 
 FRESH_SECONDS = 2.0
@@ -46,15 +48,18 @@ class RedisWays:
         url: str,
         remember_seconds: float,
         *,
+        sealer: Sealer | None = None,
         prefix: str = "scrapeyard",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Raises SettingsInvalid when the URL or the prefix cannot be used."""
+        """`sealer` seals clearances, which hold cookies; if None, they are kept in clear. Raises SettingsInvalid when
+        the URL or the prefix cannot be used."""
         self._keys = Keys(prefix)
         outage = Outage(
             away=lambda error, _: log.warning("ways.away", error=error), back=lambda _: log.info("ways.back")
         )
         self._link = CommandLink(Dialer(url), outage)
+        self._sealer = sealer or Sealer()
         self._remember = remember_seconds
         self._half_life = remember_seconds / FADES
         self._clock = clock
@@ -107,7 +112,8 @@ class RedisWays:
         milliseconds = int((clearance.expires_at - self._clock()) * 1000)
         if milliseconds <= 0:
             return
-        value = clearance.id.encode() + b" " + msgspec.json.encode(clearance)
+        sealed = self._sealer.seal(msgspec.json.encode(clearance), _place(site))
+        value = clearance.id.encode() + b" " + sealed
         with suppress(LinkLost):
             words = (_field(clearance), value, milliseconds, MAX_CLEARANCES)
             await self._run(_KEEP, self._keys.clearances(site), *words)
@@ -161,7 +167,7 @@ class RedisWays:
         except LinkLost:
             return
         tried = (_tried(name, value) for name, value in _pairs(ways))
-        held = (_held(site, value) for _, value in _pairs(clearances))
+        held = (_held(site, value, self._sealer) for _, value in _pairs(clearances))
         known = Remembered(tried=tuple(filter(None, tried)), clearances=tuple(filter(None, held)))
         self._local.adopt(site, known)
 
@@ -206,9 +212,13 @@ def _tried(name: bytes, value: bytes) -> Tried | None:
     return Tried(way=name.decode("utf-8", "replace"), cost=cost, successes=good, failures=bad, used_at=used)
 
 
-def _held(site: str, value: bytes) -> Clearance | None:
+def _place(site: str) -> str:
+    return f"clearances/{site}"
+
+
+def _held(site: str, value: bytes, sealer: Sealer) -> Clearance | None:
     try:
-        return _clearances.decode(value.partition(b" ")[2])
-    except msgspec.MsgspecError as error:
+        return _clearances.decode(sealer.open(value.partition(b" ")[2], _place(site)))
+    except (msgspec.MsgspecError, SealBroken) as error:
         log.warning("ways.unreadable", site=site, error=str(error)[:200])
         return None

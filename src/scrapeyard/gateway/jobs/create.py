@@ -221,9 +221,8 @@ class JobCreation:
         self, options: JobOptions, scraper: Scraper, source: Source, job_id: str, identity: Identity
     ) -> Job:
         preferred = scraper.policy.priority
-        webhook, jobs = options.webhook, self._store.jobs
-        if webhook is not None:
-            self._receivers.check(webhook)
+        jobs = self._store.jobs
+        webhook = None if options.webhook is None else self._receivers.accept(options.webhook)
         return Job(
             id=job_id,
             status=JobStatus.PAUSED if options.paused else first_status(source),
@@ -238,7 +237,7 @@ class JobCreation:
             priority=options.priority or (Priority(preferred) if preferred else Priority.NORMAL),
             policy=policy_of(options.policy, scraper),
             exports=tuple(dict.fromkeys([await owned_wish(jobs, identity, each.wish()) for each in options.exports])),
-            webhook=None if webhook is None else Raw(msgspec.json.encode(webhook.model_dump())),
+            webhook=None if webhook is None else Raw(msgspec.json.encode(webhook)),
             source=as_table(source),
             reading=True,
             created_at=self._clock(),

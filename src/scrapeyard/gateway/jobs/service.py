@@ -49,7 +49,7 @@ class JobService:
             intake=intake,
             lanes=Lanes(store.workers, settings),
             news=self.news,
-            receivers=WebhookValidator(settings.webhooks),
+            receivers=WebhookValidator(settings.webhooks, store.sealer),
             default_scraper=settings.repository.default,
             clock=clock,
         )

@@ -85,7 +85,7 @@ class Scraping:
         self._waiters = waiters
         self._lookup = lookup
         self._cancelling = cancelling
-        self._receivers = WebhookValidator(settings.webhooks)
+        self._receivers = WebhookValidator(settings.webhooks, store.sealer)
         lanes = Lanes(store.workers, settings)
         self._builder = RunBuilder(catalogue, lanes, settings.repository.default)
         self._backlog = Backlog(queue, settings.gateway.max_backlog)
@@ -104,7 +104,7 @@ class Scraping:
     async def _watch(self, asked: ScrapeRequest, runs: Sequence[Run]) -> None:
         """Write the watch before the runs, so that no end is missed. A watch of runs never written is dropped later."""
         if asked.call.webhook is not None:
-            webhook = self._receivers.of_run(asked.call.webhook)
+            webhook = self._receivers.accept(asked.call.webhook)
             await self._store.webhooks.watch_runs([run.id for run in runs], webhook, self._clock())
 
     async def _waited(self, asked: ScrapeRequest, runs: Sequence[Run], receive: Receive) -> Response:

@@ -1,7 +1,7 @@
 """Schedules as people make and change them."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -144,7 +144,7 @@ class ScheduleService:
             if given.webhook is not None:
                 self._receivers.check(given.webhook)
             await self._builder.build(_asked(given, identity), "", self._clock())
-        packed = _packed(given)
+        packed = msgspec.json.encode(self._receivers.seal_template(_plain(given)))
         if len(packed) > MAX_TEMPLATE:
             raise BadRequest(f"what is started has {len(packed)} bytes, more than {MAX_TEMPLATE}; use items_url")
         return Raw(packed)
@@ -179,12 +179,12 @@ def _started(call: ScheduleCall | ScheduleChange) -> JobCall | ScheduledScrape:
 
 
 def _asked(scrape: ScheduledScrape, identity: Identity) -> ScrapeRequest:
-    call = ScrapeCall.model_validate(msgspec.json.decode(_packed(scrape)))
+    call = ScrapeCall.model_validate(_plain(scrape))
     return ScrapeRequest(call=call, wait=0, preference="", key=None, digest="", traceparent="", identity=identity)
 
 
-def _packed(given: BaseModel) -> bytes:
-    return msgspec.json.encode(given.model_dump(mode="json", exclude_unset=True))
+def _plain(given: BaseModel) -> dict[str, Any]:
+    return given.model_dump(mode="json", exclude_unset=True)
 
 
 def _none(schedule_id: str) -> NotFound:

@@ -54,11 +54,11 @@ class TemplateStarter:
     async def start(self, schedule: Schedule, subject: str) -> None:
         """Create what the template describes, under this id, durably; do nothing if it already exists."""
         if schedule.target == "job":
-            template = _read(JobCall, schedule)
+            template = self._read(JobCall, schedule)
             identity = on_behalf_of(schedule.owner)
             await self._creation.create_job(template, identity=identity, job_id=subject, schedule_id=schedule.id)
         else:
-            await self._scrape(_read(ScrapeCall, schedule), subject, on_behalf_of(schedule.owner))
+            await self._scrape(self._read(ScrapeCall, schedule), subject, on_behalf_of(schedule.owner))
 
     async def going(self, target: Target, subject: str) -> bool | None:
         """Whether it has not ended yet. None if there is no such job or run."""
@@ -80,21 +80,20 @@ class TemplateStarter:
         (run,) = await self._builder.build(asked, "", self._clock())
         run = replace(run, id=run_id)
         if call.webhook is not None:
-            await self._store.webhooks.watch_runs([run_id], self._receivers.of_run(call.webhook), self._clock())
+            await self._store.webhooks.watch_runs([run_id], self._receivers.accept(call.webhook), self._clock())
         await self._store.runs.add([run])
         try:
             await self._queue.publish([deliver(run, redelivered=True)])
         except QueueUnavailable as error:
             log.warning("gateway.publish_deferred", count=1, error=error.message)
 
-
-def _read(model: type[Call], schedule: Schedule) -> Call:
-    """Parse a template. One accepted by an older version may no longer be valid."""
-    try:
-        return model.model_validate(msgspec.json.decode(schedule.template))
-    except ValidationError as error:
-        fault = error.errors()[0]
-        place = "/".join(str(part) for part in fault["loc"])
-        raise BadRequest(
-            f"the template cannot be used any more: {place}: {fault['msg']}; change the schedule"
-        ) from None
+    def _read(self, model: type[Call], schedule: Schedule) -> Call:
+        """Parse a template. One accepted by an older version may no longer be valid."""
+        try:
+            return model.model_validate(self._receivers.open_template(msgspec.json.decode(schedule.template)))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            place = "/".join(str(part) for part in fault["loc"])
+            raise BadRequest(
+                f"the template cannot be used any more: {place}: {fault['msg']}; change the schedule"
+            ) from None

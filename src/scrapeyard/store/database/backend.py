@@ -48,6 +48,9 @@ class Backend(Protocol):
         """A connection in its own transaction, with every other process that asks for the same locked out. For
         migrations; commits at the end."""
 
+    async def compact(self, engines: Engines) -> None:
+        """Rewrite the database without remains of deleted rows, if it does not clear them by itself."""
+
     def new_schema(self) -> Sequence[str]:
         """Statements that make the newest schema in an empty database; none if the migrations must make it."""
 

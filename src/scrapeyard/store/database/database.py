@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
+from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.store.database.backend import Backend, Engines
 from scrapeyard.store.database.migrate import migrate
 from scrapeyard.store.database.transaction import Work
@@ -28,6 +29,8 @@ class Database:
 
     def __init__(self, url: str, *, temporary: bool = False) -> None:
         self.backend = _backend(url, temporary=temporary)
+        self.sealer = Sealer()
+        """Seals secrets before they are written; it gets its keys after the start."""
         self._engines: Engines | None = None
         self._busy: set[asyncio.Task[Any]] = set()
 
@@ -84,6 +87,10 @@ class Database:
             return result.scalars().all() if result.returns_rows else ()
 
         return await self._whole(self._transaction(work, single=True))
+
+    async def compact(self) -> None:
+        """Overwrite what was deleted, where the database does not do that by itself. Writers wait meanwhile."""
+        await self._whole(self.backend.compact(self._open()))
 
     def insert(self, *arguments: Any) -> Any:
         """An INSERT that supports ON CONFLICT."""

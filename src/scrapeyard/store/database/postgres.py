@@ -85,6 +85,9 @@ class Postgres:
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
             yield connection
 
+    async def compact(self, engines: Engines) -> None:
+        """Nothing: autovacuum clears dead rows."""
+
     def new_schema(self) -> Sequence[str]:
         """None: a server is set up once."""
         return ()

@@ -101,6 +101,12 @@ class Sqlite:
             async with writer.begin() as connection:
                 yield connection
 
+    async def compact(self, engines: Engines) -> None:
+        """VACUUM, and empty the log: both hold remains of deleted rows otherwise."""
+        async with engines.writer.connect() as connection:
+            driver: Any = (await connection.get_raw_connection()).driver_connection
+            await driver._execute(_vacuum, driver._conn)
+
     def new_schema(self) -> Sequence[str]:
         """From the file beside the migrations, one statement after each blank line."""
         return NEW_SCHEMA.read_text().strip().split("\n\n")
@@ -174,6 +180,14 @@ def _preparing(cache_kb: int, synchronous: str) -> Callable[[Any, object], None]
 
 def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _vacuum(connection: sqlite3.Connection) -> None:
+    try:
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except sqlite3.Error as error:
+        raise DBAPIError.instance("VACUUM", (), error, sqlite3.Error) from error
 
 
 def _put(connection: sqlite3.Connection, put: BulkInsert) -> int:

@@ -3,7 +3,7 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0020');
+INSERT INTO "alembic_version" VALUES('0021');
 
 CREATE TABLE audit (
 	number BIGINT NOT NULL, 
@@ -75,6 +75,15 @@ CREATE TABLE channels (
 	version TEXT NOT NULL, 
 	moved_at DOUBLE NOT NULL, 
 	PRIMARY KEY (scraper_id, channel)
+);
+
+CREATE TABLE data_keys (
+	number INTEGER NOT NULL, 
+	wrapped BLOB NOT NULL, 
+	master TEXT NOT NULL, 
+	created_at DOUBLE NOT NULL, 
+	swept BOOLEAN DEFAULT 0 NOT NULL, 
+	PRIMARY KEY (number)
 );
 
 CREATE TABLE exports (
@@ -367,6 +376,14 @@ CREATE TABLE schedules (
 	CONSTRAINT schedules_seconds CHECK (every_seconds > 0 AND jitter_seconds >= 0), 
 	CONSTRAINT schedules_next CHECK ((next_due IS NULL) = (next_at IS NULL)), 
 	CONSTRAINT schedules_paused CHECK (NOT paused OR next_due IS NULL)
+);
+
+CREATE TABLE scraper_secrets (
+	scrapers TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	value BLOB NOT NULL, 
+	changed_at DOUBLE NOT NULL, 
+	PRIMARY KEY (scrapers, name)
 );
 
 CREATE TABLE scraper_state (

@@ -7,8 +7,14 @@ seconds (float), given by the caller.
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from scrapeyard.errors import SealBroken
 from scrapeyard.model.fetching import RobotsMode
+from scrapeyard.sealing.sealer import Sealer
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("secrets")
 
 
 class ChannelMove(Struct, frozen=True, kw_only=True):
@@ -78,11 +84,25 @@ class KeptPool(Struct, frozen=True, kw_only=True):
 
     name: str
     definition: bytes
-    """As JSON, passwords included: stored as given."""
+    """As JSON, passwords included. The database has it sealed."""
     changed_at: float
 
     def __repr__(self) -> str:
         return f"KeptPool(name={self.name!r}, definition=***, changed_at={self.changed_at!r})"
+
+
+def pool_place(name: str) -> str:
+    """What the seal of a pool is bound to."""
+    return f"proxy_pools/{name}"
+
+
+def opened_pool(pool: KeptPool, sealer: Sealer) -> KeptPool | None:
+    """The pool with its definition in clear; None, and logged, if it cannot be opened."""
+    try:
+        return replace(pool, definition=sealer.open(bytes(pool.definition), pool_place(pool.name)))
+    except SealBroken as error:
+        log.error("secrets.seal_broken", problem=error.message)
+        return None
 
 
 class PoolStanding(Struct, frozen=True, kw_only=True):

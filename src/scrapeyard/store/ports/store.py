@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.store.ports.archives import ArchiveStore
 from scrapeyard.store.ports.audit import AuditStore
 from scrapeyard.store.ports.exports import ExportStore, SnapshotStore
@@ -10,12 +11,16 @@ from scrapeyard.store.ports.operations import LeaderStore, MeterStore, SessionSt
 from scrapeyard.store.ports.overrides import ChannelStore, ProxyStore, SiteStore
 from scrapeyard.store.ports.runs import KeyStore, RunStore
 from scrapeyard.store.ports.schedules import FiringStore, ScheduleStore
+from scrapeyard.store.ports.secrets import ScraperSecretStore
 from scrapeyard.store.ports.webhooks import DeliveryStore, WebhookStore
 
 
 class Store(Protocol):
     """The nouns of one database. A service takes the noun that it uses, or the store if it uses several."""
 
+    sealer: Sealer
+    """Seals secrets that callers store inside other values, such as those of webhooks."""
+    scraper_secrets: ScraperSecretStore
     runs: RunStore
     keys: KeyStore
     workers: WorkerStore
