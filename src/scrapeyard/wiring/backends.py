@@ -6,7 +6,6 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring.data_folder import DATABASE, make_data_folder
-from scrapeyard.wiring.masters import make_masters
 
 
 def make_store(settings: Settings, *, temporary: bool = False) -> SqlStore:
@@ -17,7 +16,11 @@ def make_store(settings: Settings, *, temporary: bool = False) -> SqlStore:
         folder = settings.data_dir.resolve()
         make_data_folder(folder)
         url = f"sqlite:///{folder / DATABASE}"
-    return SqlStore(url, temporary=temporary, masters=None if temporary else make_masters(settings))
+    if temporary:
+        return SqlStore(url, temporary=True)
+    from scrapeyard.wiring.masters import make_masters  # noqa: PLC0415 - a job without a server needs none
+
+    return SqlStore(url, masters=make_masters(settings))
 
 
 def make_queue(settings: Settings) -> Queue:

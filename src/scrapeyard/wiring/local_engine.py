@@ -19,7 +19,6 @@ from scrapeyard.settings import Settings
 from scrapeyard.store.written import WrittenOverrides, read_written
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.wiring.data_folder import DATABASE
-from scrapeyard.wiring.masters import make_masters
 from scrapeyard.wiring.pipeline import Engine, Shared, assemble, near_pages
 
 log = get_log("wiring")
@@ -61,6 +60,8 @@ def written_here(settings: Settings) -> WrittenOverrides:
     file = settings.data_dir.resolve() / DATABASE
     if settings.database_url.get_secret_value() or not os.access(file, os.R_OK):
         return WrittenOverrides()
+    from scrapeyard.wiring.masters import make_masters  # noqa: PLC0415 - as for a store
+
     try:
         return read_written(file, make_masters(settings))
     except StoreUnavailable as error:

@@ -10,8 +10,8 @@ from scrapeyard.wiring.masters import make_masters
 
 _SAME = (
     "the data keys are wrapped with the current master key already; put a new key first (openssl rand -base64 32), "
-    "keep the present one as an old one (secrets.old_master_keys, or the next line of secrets.master_key_file), restart "
-    "the servers one by one, then come back"
+    "keep the present one as an old one (secrets.old_master_keys, or the next line of secrets.master_key_file), "
+    "restart the servers one by one, then come back"
 )
 
 

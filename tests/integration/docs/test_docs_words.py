@@ -139,6 +139,7 @@ def http_codes(kind: type[errors.ScrapeyardError]) -> Iterator[str]:
         errors.FetchFailed,
         errors.SandboxError,
         errors.SettingsInvalid,
+        errors.SealBroken,
     )
     for below in kind.__subclasses__():
         if below.__module__ == "scrapeyard.errors" and below not in never:
