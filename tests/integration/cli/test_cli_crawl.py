@@ -126,15 +126,17 @@ def test_an_interrupted_crawl_keeps_its_pages_and_goes_on(stand: Stand, site: Li
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     assert "go on with --resume" in err.decode().splitlines()[-1]
-    had = {row["url"].removeprefix(site.url) for row in rows(stand, "site.csv") if row["item_status"] == "success"}
-    assert {"/", "/a", "/b"} <= had < set(READ) | {"/gone"}
+    had = {row["url"].removeprefix(site.url) for row in rows(stand, "site.csv")}
+    assert {"/", "/a", "/b"} <= had < {*READ, "/gone", "/private/x"}
     assert "/a/1" not in had
     assert (stand.folder / "site.csv.crawl").is_dir()
     status, _, err = crawl(stand, site, "-o", "site.csv")
     assert (status, "--resume" in err) == (2, True)
     site.released.set()
-    status, _, err = crawl(stand, site, "-o", "site.csv", "--resume")
+    status, _, err = crawl(stand, site, "-o", "site.csv", "--resume", "--rate", "1000")
     assert status == 0, err
+    assert "goes on after " in err
+    assert "starts at most 1000 pages a second" in err
     assert {row["url"].removeprefix(site.url) for row in rows(stand, "site.csv")} == {*READ, "/gone", "/private/x"}
     assert [site.asked[path] for path in ("/", "/a", "/b")] == [1, 1, 1]
     assert not (stand.folder / "site.csv.crawl").exists()
@@ -183,6 +185,8 @@ def test_a_map_lists_the_urls_and_where_they_were_found(stand: Stand, site: Link
         (("crawl", "https://shop.example/", "--resume"), "--resume needs -o"),
         (("crawl", "https://shop.example/", "-o", "x.csv", "--include", "re:("), "include"),
         (("crawl", "https://shop.example/", "-o", "x.csv", "--formats", "song"), "formats"),
+        (("crawl", "ftp://shop.example/", "-o", "x.csv"), "write http://… or https://…"),
+        (("crawl", "no-such-host.invalid", "-o", "x.csv", "--resume"), "no-such-host.invalid does not resolve"),
     ],
 )
 def test_what_is_wrong_is_said_and_exits_2(stand: Stand, words: tuple[str, ...], said: str) -> None:

@@ -68,9 +68,12 @@ def looks_like_address(text: str) -> bool:
 
 
 def complete(address: str) -> str:
-    """An address with a scheme: http for this machine and for numbers, else https. What is added is told on stderr."""
+    """An address with a scheme: http for this machine and for numbers, else https. What is added is told on stderr.
+    Raises BadRequest for another scheme."""
     if is_url(address):
         return address
+    if "://" in address.partition("?")[0]:
+        raise BadRequest(f"{plain(address)!r} cannot be read: write http://… or https://…")
     whole = f"{'http' if _NUMBERS.match(address) else 'https'}://{address}"
     typer.echo(f"scrapeyard: reading {plain(whole)}", err=True)
     return whole

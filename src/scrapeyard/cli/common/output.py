@@ -63,10 +63,11 @@ def age(instant: str) -> str:
 
 
 def took(entry: Mapping[str, Any]) -> str:
-    """How long a run or job took, or has taken so far: from its start to its end. Empty if it has not begun."""
+    """How long a run or job took, or has taken so far: a job from its start, a run from its call, with its wait in the
+    queue and every attempt. Empty if it has not begun."""
     if not entry.get("started_at"):
         return ""
-    begun = datetime.fromisoformat(entry["started_at"])
+    begun = datetime.fromisoformat(entry["created_at" if "input" in entry else "started_at"])
     ended = datetime.fromisoformat(entry["finished_at"]) if entry.get("finished_at") else datetime.now(UTC)
     seconds = max(0.0, (ended - begun).total_seconds())
     return duration(seconds * 1000) if seconds < 60 else span(seconds)

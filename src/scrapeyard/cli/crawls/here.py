@@ -11,7 +11,7 @@ from scrapeyard.cli.crawls.asked import JOB_ID, MANNERS, Crawl, Ended
 
 if TYPE_CHECKING:
     from scrapeyard.cli.runs.local_job import JobRows, LocalJobs
-    from scrapeyard.cli.runs.waiting import JobWait
+    from scrapeyard.cli.runs.waiting import JobWait, Patience
     from scrapeyard.gateway.jobs.calls import JobCall
     from scrapeyard.model.job import Job
     from scrapeyard.results.exports.builder import ExportBuilder
@@ -26,6 +26,7 @@ def crawl(asked: Crawl, *, allow_private: bool) -> Ended:
     from scrapeyard.settings import load
 
     call = _call(asked)
+    _check_extra(asked)
     settings = load({"http": {"allow_private": allow_private or None}})
     quiet(settings.log)
     ended = cast("Ended", runner()(until_done(_crawl(asked, call, settings))))
@@ -43,7 +44,7 @@ async def _crawl(asked: Crawl, call: "JobCall", settings: "Settings") -> Ended:
     async with open_jobs(settings, asked.state, has_scripts=False) as jobs:
         job, interrupted = await _job(asked, call, jobs), False
         tell_manners(jobs.document(job), MANNERS, asked.table["url"])
-        patience = Patience(None)
+        patience = Patience(None, needs_name=True)
         lines = _Lines(asked, jobs, job) if asked.output is None else None
         with JobBar(asked.table["url"]) as bar:
 
@@ -61,6 +62,7 @@ async def _crawl(asked: Crawl, call: "JobCall", settings: "Settings") -> Ended:
                 _uncancel()
                 bar.note("interrupted; writing the pages that were read")
                 job = await jobs.interrupt(job)
+        _check_name(asked, patience)
         notes = await (_write(asked, jobs, job) if lines is None else lines.finish(job))
         return Ended(job=jobs.document(job), notes=notes, interrupted=interrupted)
 
@@ -77,16 +79,42 @@ def _call(asked: Crawl) -> "JobCall":
     return call.model_copy(update={"job_id": JOB_ID})
 
 
+def _check_extra(asked: Crawl) -> None:
+    """Raises BadRequest if the file cannot be written on this machine."""
+    from scrapeyard.errors import BadRequest
+    from scrapeyard.extras import missing
+
+    if asked.form == "parquet" and (words := missing("parquet")):
+        raise BadRequest(words)
+
+
+def _check_name(asked: Crawl, patience: "Patience") -> None:
+    """Raises BadRequest if the crawl was given up because the name of its host does not resolve."""
+    from scrapeyard.errors import BadRequest
+
+    if patience.ended_by is not None and patience.ended_by.is_no_name:
+        asked.forget()
+        raise BadRequest(f"{asked.table['url']}: {patience.ended_by.failure}")
+
+
 async def _job(asked: Crawl, call: "JobCall", jobs: "LocalJobs") -> "Job":
     """A new job, or the one that was interrupted. Raises BadRequest if that one is of another URL."""
     from scrapeyard.errors import BadRequest
 
     job = await jobs.resume(JOB_ID) if asked.resume else None
     if job is None:
+        if asked.resume:
+            typer.echo(f"scrapeyard: {asked.state} has no crawl to go on with; this one begins anew", err=True)
         return await jobs.create(call)
     if asked.table["url"] not in job.source.get("start", ()):
         raise BadRequest(f"{asked.state}: a crawl of {job.source.get('start')}, not of {asked.table['url']}")
-    return job
+    typer.echo(
+        f"scrapeyard: goes on after {job.counts.success:,} pages, with the options it began with; "
+        "only --rate and --concurrency change them",
+        err=True,
+    )
+    pace = {name: asked.table[name] for name in ("rate", "concurrency") if name in asked.table}
+    return await jobs.change_pace(job, pace) if pace and not job.status.is_final else job
 
 
 def _uncancel() -> None:
@@ -141,10 +169,11 @@ async def _built(asked: Crawl, jobs: "LocalJobs", job: "Job", send: Callable[[by
 
 async def _finished(builder: "ExportBuilder", rows: "JobRows", job: "Job") -> "Written":
     from scrapeyard.cli.common.progress import share_bar
+    from scrapeyard.model.job import JobStatus
     from scrapeyard.results.exporter import notes_of
 
     builder.notes = notes_of(job)
-    await rows.advance(rest=True)
+    await rows.advance(rest=True, read=job.status is JobStatus.CANCELLED)
     with share_bar("writing") as show:
         for _, share in builder.finish():
             show(share)

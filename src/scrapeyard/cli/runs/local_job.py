@@ -21,7 +21,7 @@ from scrapeyard.cli.runs.local_state import LocalState, user_state
 from scrapeyard.cli.runs.waiting import JobWait, LastFailure, Patience
 from scrapeyard.dispatch.feeding.halting import BY_BREAKER as PAUSED_BY_BREAKER
 from scrapeyard.errors import BadRequest
-from scrapeyard.gateway.jobs.calls import JobCall, JobOptions
+from scrapeyard.gateway.jobs.calls import ChangeCall, JobCall, JobOptions
 from scrapeyard.gateway.jobs.create import Upload
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.inputs.lists import MAX_LIST
@@ -92,6 +92,10 @@ class LocalJobs:
             return job
         return await self._desk.control.resume(job_id)
 
+    async def change_pace(self, job: Job, pace: dict[str, Any]) -> Job:
+        """Change how fast a job that goes on is: its `rate` and `concurrency`. Raises BadRequest."""
+        return await self._desk.control.change(job.id, checked(ChangeCall, {"policy": pace}))
+
     async def interrupt(self, job: Job) -> Job:
         """Cancel the job now, so that it can be resumed, and return it when that is done."""
         job = await self._desk.control.cancel(job.id, kill=True)
@@ -161,13 +165,14 @@ class JobRows:
         self._builder = builder
         self._next = 0
 
-    async def advance(self, *, rest: bool = False) -> None:
-        """Hand on items that have ended, up to the first that has not; with `rest`, every item that is left."""
+    async def advance(self, *, rest: bool = False, read: bool = False) -> None:
+        """Hand on items that have ended, up to the first that has not; with `rest`, every item that is left; with
+        `read` as well, without those that were never run to their end."""
         while True:
             page = await self._items.page(self._job_id, ItemFilter(first=self._next), None, _ROWS)
             ended = page.items if rest else tuple(itertools.takewhile(_has_ended, page.items))
             if ended:
-                lines = await lines_of(self._blobs, ended)
+                lines = await lines_of(self._blobs, tuple(filter(_was_run, ended)) if read else ended)
                 self._builder.add_lines(lines)  # with no pause before the next line: Ctrl-C must not add them twice
                 self._next = ended[-1].seq + 1
             if len(ended) < len(page.items) or page.next_cursor is None:
@@ -177,6 +182,10 @@ class JobRows:
 
 def _has_ended(item: Item) -> bool:
     return item.status in (ItemStatus.SUCCESS, ItemStatus.ERROR, ItemStatus.CANCELLED)
+
+
+def _was_run(item: Item) -> bool:
+    return item.status in (ItemStatus.SUCCESS, ItemStatus.ERROR)
 
 
 @contextlib.asynccontextmanager

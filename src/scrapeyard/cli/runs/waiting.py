@@ -24,6 +24,10 @@ class JobWait(Struct, frozen=True, kw_only=True):
     why: str
     is_breaker: bool
     """Whether the job's breaker or the site's is open; otherwise items wait for their next attempt."""
+    failure: str = ""
+    """How the last attempt failed."""
+    is_no_name: bool = False
+    """Whether it failed because the name of a host does not resolve."""
 
     @property
     def at(self) -> str:
@@ -51,22 +55,33 @@ class LastFailure:
         until = min((item.not_before or 0.0 for item in pending), default=0.0)
         if until <= now:
             return None
-        is_down = self._last is not None and self._last.exit_reason is ExitReason.FETCH_SITE_DOWN
-        return JobWait(until=until, why=f"failed items wait for their next attempt{self._words()}", is_breaker=is_down)
+        last = self._last.exit_reason if self._last else None
+        return JobWait(
+            until=until,
+            why=f"failed items wait for their next attempt{self._words()}",
+            is_breaker=last is ExitReason.FETCH_SITE_DOWN,
+            failure=self._failure(),
+            is_no_name=last is ExitReason.FETCH_DNS,
+        )
 
     def _words(self) -> str:
+        return f"; the last failure is {self._failure()}" if self._last else ""
+
+    def _failure(self) -> str:
         last = self._last
-        if last is None:
-            return ""
-        return f"; the last failure is {last.exit_reason}{f': {last.error.message}' if last.error else ''}"
+        return f"{last.exit_reason}{f': {last.error.message}' if last.error else ''}" if last else ""
 
 
 class Patience:
     """`seconds` is how long a job may wait without a success. None: HOPELESS_SECONDS or HOPEFUL_SECONDS for a breaker,
-    and as long as the policy says for the next attempt of an item."""
+    and as long as the policy says for the next attempt of an item. With `needs_name`, a job whose first host has a
+    name that does not resolve is given up at once."""
 
-    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, seconds: float | None, clock: Callable[[], float] = time.time, *, needs_name: bool = False
+    ) -> None:
         self._seconds = seconds
+        self._needs_name = needs_name
         self._clock = clock
         self._good = 0
         self._since = clock()
@@ -94,6 +109,8 @@ class Patience:
     def _limit(self, wait: JobWait) -> float:
         if self._seconds is not None:
             return self._seconds
+        if self._needs_name and wait.is_no_name and not self._good:
+            return 0.0
         if not wait.is_breaker:
             return float("inf")
         return HOPEFUL_SECONDS if self._good else HOPELESS_SECONDS

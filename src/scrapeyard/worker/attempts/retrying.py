@@ -4,6 +4,8 @@
     an internal error                           another attempt, almost at once
     its files or packages could not be had      another attempt, soon; an item of a job after the policy's back-off
     a web error that may pass                   another attempt, after the site's delay or the policy's back-off
+    a name does not resolve                     the same for an item of a job; a single run ends at once, for the name is
+                                                most often misspelt
     an item of a job was blocked, crashed or    the same, because nobody waits for it; the caller of a single run is
     timed out                                   told at once and may call again
     the site's turn comes too late              the same attempt again, when its turn comes
@@ -48,6 +50,8 @@ def retry_seconds(
             return after or OURS_SECONDS
         case ExitReason.SOURCE_UNAVAILABLE:
             return max(after or OURS_SECONDS, 0.0 if awaited else _back_off(backoff, attempt, jitter))
+        case ExitReason.FETCH_DNS if awaited:
+            return None
         case _ if (reason.is_fetch or not awaited) and may_help_later(reason, site_status):
             if after is not None:
                 return None if after > MOST_SECONDS else after
