@@ -131,9 +131,9 @@ def _script_traceback(error: BaseException, folder: str) -> str:
 def _one_traceback(error: BaseException, folder: str) -> str:
     place = os.path.join(folder, "") if folder else "\0"  # noqa: PTH118
     frames = _shown(traceback.extract_tb(error.__traceback__, limit=-50), place)
-    lines = ["Traceback (most recent call last):\n", *traceback.format_list(frames)]
     if not frames and not isinstance(error, SyntaxError):
-        return "".join([*lines, _message(error)])
+        return ""
+    lines = ["Traceback (most recent call last):\n", *traceback.format_list(frames)]
     named = traceback.format_exception_only(type(error), error)
     return "".join([*lines, *(line.replace(f'"{place}', '"') for line in named)])
 

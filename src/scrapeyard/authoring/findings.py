@@ -11,6 +11,7 @@ from scrapeyard.errors import BadRequest
 from scrapeyard.repository.archive.files import find_scrapers
 from scrapeyard.repository.manifest.manifest import FILE_NAME
 from scrapeyard.settings import Settings
+from scrapeyard.settings.repository import USUAL_SCRAPERS
 
 State = Literal["ok", "warn", "fail"]
 _DATA: Path = Settings.model_fields["data_dir"].default
@@ -65,6 +66,7 @@ def scraper_folder(path: Path) -> Path:
 
 def _at(path: Path) -> list[Path]:
     folder = path.parent if path.name == FILE_NAME and path.is_file() else path
+    folder = folder if folder.exists() or not (USUAL_SCRAPERS / path).is_dir() else USUAL_SCRAPERS / path
     if (folder / FILE_NAME).is_file():
         return [folder]
     if not folder.is_dir():

@@ -53,6 +53,10 @@ class SourceSettings(Section):
         return self
 
 
+USUAL_SCRAPERS = Path("scrapers")
+"""The folder with scrapers that commands use where nothing names one."""
+
+
 class RepositorySettings(Section):
     """Where scrapers come from, in order of precedence: `scrapers`, `source`, `more`, installed packages."""
 

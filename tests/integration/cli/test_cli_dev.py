@@ -79,11 +79,13 @@ def test_a_new_scraper_for_a_page_has_its_fields_and_passes_at_once(stand: Stand
         assert stand.cli("new", "lamps/lamp", "--url", url, "--allow-private").status == 2
         gone = stand.cli("new", "lamps/gone", "--url", f"{shop.rstrip('/')}/status/404", "--allow-private")
         assert (gone.status, "answered 404" in gone.err) == (2, True)
-        assert not (stand.folder / "lamps" / "gone").exists()
+        assert not (stand.folder / "scrapers" / "lamps" / "gone").exists()
     tested = stand.cli("test", "lamps/lamp")
     assert (tested.status, tested.out.split()[0]) == (0, "pass"), tested.out + tested.err
     assert stand.cli("validate", "lamps/lamp").status == 0
-    (case,) = (stand.folder / "lamps" / "lamp" / "tests").iterdir()
+    missing = stand.cli("run", "./lamps/lamp", url)
+    assert (missing.status, "no such folder" in missing.err) == (2, True)
+    (case,) = (stand.folder / "scrapers" / "lamps" / "lamp" / "tests").iterdir()
     expected = json.loads((case / "expected.json").read_text())
     assert expected["url"] == url
     assert {"title": "Aurora Lamp", "price": 217.71, "currency": "EUR"}.items() <= expected.items()

@@ -170,6 +170,7 @@ def test_lists_and_status_tell_how_jobs_stand(yard: Client, done: str, failed: s
     row = next(row for row in yard("jobs").rows if row[0] == done)
     assert row[1:7] == ["completed", "", "shop/product@1.0.0", "12", "12", "0"]
     assert row[8].endswith("s")
+    assert row[9] == "done.csv"
     assert yard("jobs", "status", done[:-6], "--json").json["id"] == done
     newest = yard("jobs", "list", "--limit", "1", "--json").json[0]
     assert yard("jobs", "status", "last", "--json").json["id"] == newest["id"]

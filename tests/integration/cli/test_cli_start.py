@@ -1,6 +1,7 @@
 """Starts that cannot succeed end with one sentence; a start leaves nothing open to other users or machines unasked."""
 
 import shlex
+import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -102,10 +103,12 @@ def test_a_folder_of_scrapers_that_is_not_there(stand: Stand, tmp_path: Path) ->
         refused(ended, "--scrapers missing", "no such folder")
 
 
-def test_the_usual_folder_of_scrapers_is_served(stand: Stand, tmp_path: Path) -> None:
-    """The stand has a folder of that name, with one scraper."""
+def test_a_new_scraper_is_served_by_a_server_that_runs_already(stand: Stand, tmp_path: Path) -> None:
+    shutil.rmtree(stand.scrapers)
     with stand.serving("up", "--port", "0", "--data-dir", str(tmp_path / "data"), says=b"listens on ") as url:
-        assert stand.cli("scrape", "lab/lab", "name=usual", "--server", url).json["name"] == "usual"
+        assert stand.cli("new", "shop/first").status == 0
+        assert stand.cli("scrapers", "refresh", "--server", url).status == 0
+        assert stand.cli("scrapers", "show", "shop/first", "--server", url).json["id"] == "shop/first"
 
 
 def test_the_printed_hint_works_as_printed(stand: Stand, tmp_path: Path) -> None:

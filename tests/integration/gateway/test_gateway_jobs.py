@@ -250,6 +250,23 @@ async def test_a_form_brings_one_file(stand: Stand, packed: bool) -> None:
     assert response.json()["source"]["name"] == "items.csv"
 
 
+@pytest.mark.parametrize(
+    ("disposition", "name"),
+    [
+        ("attachment; filename*=UTF-8''Lampe%20gro%C3%9F.csv", "Lampe groß.csv"),
+        ('attachment; filename="../../a%00b.csv"', "a%00b.csv"),
+        ("attachment; filename*=UTF-8''a%00b.csv", "ab.csv"),
+        ("attachment; filename*=idna''%ff", ""),
+        (";;==", ""),
+    ],
+)
+async def test_a_plain_body_may_name_its_file(stand: Stand, disposition: str, name: str) -> None:
+    headers = {"content-type": "text/csv", "content-disposition": disposition}
+    response = await stand.client.post("/api/jobs", content=LISTS["text/csv"], headers=headers)
+    assert response.status_code == 201, response.text
+    assert response.json()["source"].get("name", "") == name
+
+
 async def test_a_form_with_more_than_the_file_is_refused(stand: Stand) -> None:
     response = await stand.client.post("/api/jobs", files={"file": ("a.csv", b"url\nx\n")}, data={"name": "x"})
     assert "curl -F file=@items.csv" in (await refused(response, 400, "bad_request"))["detail"]

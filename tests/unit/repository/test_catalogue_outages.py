@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Limits
 from scrapeyard.repository.catalogue.loading import LoadTerms
+from scrapeyard.repository.sources.folder import FolderSource
 from tests.leaks import PATIENCE
 from tests.services.catalogues import PAGE, Make, copies, problems, version_of
 from tests.services.scripted_source import SCRIPT, ScriptedSource
@@ -54,6 +55,12 @@ class TestDown:
         assert version_of(catalogue) == "1.0.0"
         assert "no answer within 0.05 s" in problems(catalogue)["shop/product@1.1.0"]
         assert "shop/product@1.1.0" in catalogue.sources()[0].stale
+
+    async def test_one_without_scrapers_is_no_fault(self, tmp_path: Path, make: Make) -> None:
+        catalogue = make(FolderSource(tmp_path))
+        with capture_logs() as logs:
+            await catalogue.start()
+        assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == []
 
     async def test_a_start_does_not_wait_for_a_slow_source(self, shop: ScriptedSource, make: Make) -> None:
         shop.add("1.0.0")

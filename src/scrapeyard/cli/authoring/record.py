@@ -129,9 +129,7 @@ def new(
     ] = "http",
     folder: Annotated[
         Path | None,
-        typer.Option(
-            "--folder", "--dir", help="Where to write it; default: a folder named after the id.", file_okay=False
-        ),
+        typer.Option("--folder", "--dir", help="Where to write it; default: scrapers/SITE/TASK.", file_okay=False),
     ] = None,
     url: Annotated[
         str | None,
@@ -143,8 +141,9 @@ def new(
     from scrapeyard.authoring.template import create
     from scrapeyard.cli.common.inputs import complete
     from scrapeyard.errors import BadRequest
+    from scrapeyard.settings.repository import USUAL_SCRAPERS
 
-    where = folder or Path(scraper_id)
+    where = folder or USUAL_SCRAPERS / scraper_id
     url = complete(url) if url else None
     if url is not None and template != "http":
         raise BadRequest("--url goes with the template http")
@@ -157,7 +156,7 @@ def new(
     for path in written:
         typer.echo(str(path))
     if url is not None:
-        _record_first(where, url, allow_private)
+        _record_first(where, scraper_id, url, allow_private)
         return
     page = "product/1" if template == "http" else "category/toys"
     typer.echo(_next_steps(where, scraper_id, f"http://127.0.0.1:8800/{page}"), err=True)
@@ -183,19 +182,29 @@ def _for_page(where: Path, scraper_id: str, url: str, allow_private: bool) -> li
     return create_for_page(where, scraper_id, page, url)
 
 
-def _record_first(where: Path, url: str, allow_private: bool) -> None:
+def _record_first(where: Path, scraper_id: str, url: str, allow_private: bool) -> None:
     record(where, url=url, allow_private=allow_private)
     typer.echo(
         f"""
 Next, see the recorded case pass, without a network, then edit the script and see what changes:
   scrapeyard test {where}
-  scrapeyard dev {where}""",
+  scrapeyard dev {where}
+Serve it, and call it from a second terminal:
+  {_up(where, scraper_id)}{" --allow-private" if allow_private else ""}
+  scrapeyard scrape {scraper_id} {url}""",
         err=True,
     )
 
 
-def _next_steps(where: Path, scraper_id: str, url: str) -> str:
+def _up(where: Path, scraper_id: str) -> str:
+    """The command that serves a scraper. A server that runs here already has those of the usual folder."""
+    from scrapeyard.settings.repository import USUAL_SCRAPERS
+
     root = where.parent.parent if where.parts[-2:] == tuple(scraper_id.split("/")) else where
+    return "scrapeyard up" if root == USUAL_SCRAPERS else f"scrapeyard up --scrapers {root}"
+
+
+def _next_steps(where: Path, scraper_id: str, url: str) -> str:
     return f"""
 Next, see its recorded case pass, without a network:
   scrapeyard test {where}
@@ -203,5 +212,5 @@ Edit {where / "scraper.py"}, and try it on the practice shop of `scrapeyard demo
   scrapeyard run {where} url={url} --allow-private
 Record what it does there as a case, and serve it:
   scrapeyard record {where} url={url} --allow-private
-  scrapeyard up --scrapers {root} --allow-private
+  {_up(where, scraper_id)} --allow-private
   scrapeyard scrape {scraper_id} url={url}"""

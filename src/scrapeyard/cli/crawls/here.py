@@ -23,6 +23,7 @@ def crawl(asked: Crawl, *, allow_private: bool) -> Ended:
     """Crawl and write the pages; also those that were read when the user interrupts it. Raises ScrapeyardError."""
     from scrapeyard.cli.operations.serve import runner
     from scrapeyard.cli.runs.running import quiet, until_done
+    from scrapeyard.model import ExitReason
     from scrapeyard.settings import load
 
     call = _call(asked)
@@ -30,6 +31,8 @@ def crawl(asked: Crawl, *, allow_private: bool) -> Ended:
     settings = load({"http": {"allow_private": allow_private or None}})
     quiet(settings.log)
     ended = cast("Ended", runner()(until_done(_crawl(asked, call, settings))))
+    if any(ExitReason.FETCH_PRIVATE_ADDRESS in note for note in ended.notes):
+        typer.echo("scrapeyard: --allow-private lets it fetch private and loopback addresses", err=True)
     if ended.job["status"] in ("completed", "failed"):
         asked.forget()
     return ended
@@ -62,7 +65,7 @@ async def _crawl(asked: Crawl, call: "JobCall", settings: "Settings") -> Ended:
                 _uncancel()
                 bar.note("interrupted; writing the pages that were read")
                 job = await jobs.interrupt(job)
-        _check_name(asked, patience)
+        _tell_given_up(asked, patience)
         notes = await (_write(asked, jobs, job) if lines is None else lines.finish(job))
         return Ended(job=jobs.document(job), notes=notes, interrupted=interrupted)
 
@@ -88,13 +91,18 @@ def _check_extra(asked: Crawl) -> None:
         raise BadRequest(words)
 
 
-def _check_name(asked: Crawl, patience: "Patience") -> None:
-    """Raises BadRequest if the crawl was given up because the name of its host does not resolve."""
+def _tell_given_up(asked: Crawl, patience: "Patience") -> None:
+    """Say why a crawl was given up. Raises BadRequest if the name of its host does not resolve."""
+    from scrapeyard.cli.common.output import plain
     from scrapeyard.errors import BadRequest
 
-    if patience.ended_by is not None and patience.ended_by.is_no_name:
+    wait = patience.ended_by
+    if wait is not None and wait.is_no_name:
         asked.forget()
-        raise BadRequest(f"{asked.table['url']}: {patience.ended_by.failure}")
+        raise BadRequest(f"{asked.table['url']}: {wait.failure}")
+    if wait is not None:
+        words = f"gave up, since it would wait until {wait.at}: {wait.why}"
+        typer.echo(f"scrapeyard: {plain(words)}{'; go on with --resume' if asked.output else ''}", err=True)
 
 
 async def _job(asked: Crawl, call: "JobCall", jobs: "LocalJobs") -> "Job":
@@ -113,7 +121,7 @@ async def _job(asked: Crawl, call: "JobCall", jobs: "LocalJobs") -> "Job":
         "only --rate and --concurrency change them",
         err=True,
     )
-    pace = {name: asked.table[name] for name in ("rate", "concurrency") if name in asked.table}
+    pace: dict[str, Any] = {name: asked.table[name] for name in ("rate", "concurrency") if name in asked.table}
     return await jobs.change_pace(job, pace) if pace and not job.status.is_final else job
 
 

@@ -7,7 +7,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 from scrapeyard.cli.common.client import Server, ServerUnreachable
 from scrapeyard.cli.common.output import write
@@ -44,12 +46,18 @@ def send_list(
                 advance(len(piece))
 
         try:
-            kind = {"Content-Type": media_type(file, form)}
+            kind = {"Content-Type": media_type(file, form), **_named(file)}
             return dict(server.upload(path, pieces(), length, {**headers, **kind}, **query))
         except ServerUnreachable as error:
             if not sent:
                 raise
             raise ServerUnreachable(f"{error.message}; {doubt}") from None
+
+
+def _named(file: str) -> dict[str, str]:
+    """The header that tells the server the name of the file, for people."""
+    name = quote(Path(file).name.encode("utf-8", "replace"))
+    return {} if file == "-" else {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
 
 
 @contextmanager

@@ -33,7 +33,6 @@ AllowPrivate = Annotated[
 ]
 
 
-USUAL_SCRAPERS = Path("scrapers")
 _COLLECT = (700, 10, 10)
 """Python's own thresholds of the collector, for a process that stays."""
 
@@ -53,8 +52,8 @@ def up(
     allow_private: AllowPrivate = False,
     allow_public: AllowPublic = False,
 ) -> None:
-    """Everything in one process, with nothing to install beside it. Without --scrapers and a folder in the settings,
-    ./scrapers is watched if it is there."""
+    """Everything in one process, with nothing to install beside it. Unless --scrapers or the settings name others,
+    scrapers come from ./scrapers, which is made and watched."""
     overrides = _overrides(host, port, data_dir, scrapers, allow_private=allow_private, allow_public=allow_public)
     _serve(None, overrides, is_up=True)
 
@@ -112,12 +111,24 @@ def _serve(roles: "tuple[Role, ...] | None", overrides: dict[str, Any], *, is_up
     from scrapeyard.telemetry.events import configure, get_log
 
     settings = load(overrides)
-    if is_up and settings.repository.scrapers is None and USUAL_SCRAPERS.is_dir():
-        settings = load({**overrides, "repository": {"scrapers": USUAL_SCRAPERS}})
+    if is_up and (folder := _usual_scrapers(settings)) is not None:
+        settings = load({**overrides, "repository": {"scrapers": folder}})
     configure(settings.log)
     for name, reason in not_used():
         get_log("settings").warning("settings.not_used", name=name, reason=reason)
     runner()(_until_signal(roles, settings, is_up))
+
+
+def _usual_scrapers(settings: "Settings") -> Path | None:
+    """The folder for those who name no other; None if there are others, or if it cannot be made."""
+    from scrapeyard.settings.repository import USUAL_SCRAPERS
+
+    others = settings.repository
+    if others.scrapers is not None or others.source.type or others.more:
+        return None
+    with contextlib.suppress(OSError):
+        USUAL_SCRAPERS.mkdir(exist_ok=True)
+    return USUAL_SCRAPERS if USUAL_SCRAPERS.is_dir() else None
 
 
 def _malloc(function: str, *arguments: int) -> None:
@@ -170,8 +181,8 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
 
 
 _LISTENS = {
-    "en": "\nScrapeyard listens on {url} (its API: {url}/api/openapi.json). Ctrl-C stops it.{watched}",
-    "ko": "\nScrapeyard가 {url}에서 요청을 받습니다(API: {url}/api/openapi.json). Ctrl-C로 종료합니다.{watched}",
+    "en": "\nScrapeyard listens on {url} (its API: {url}/docs). Ctrl-C stops it.{watched}",
+    "ko": "\nScrapeyard가 {url}에서 요청을 받습니다(API: {url}/docs). Ctrl-C로 종료합니다.{watched}",
 }
 _WATCHED = {
     "en": "\nScrapers come from {folder}, which is watched.",

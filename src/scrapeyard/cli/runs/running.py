@@ -12,12 +12,21 @@ if TYPE_CHECKING:
 
 
 def folder_of(target: str) -> Path | None:
-    """The scraper's folder if the target is one; None if it is an id."""
+    """The scraper's folder if the target is one, or the id of one in ./scrapers; None if it is another id. Raises
+    BadRequest for the path of a folder that is not there."""
+    from scrapeyard.errors import BadRequest
+    from scrapeyard.settings.repository import USUAL_SCRAPERS
+
     folder = Path(target)
     if folder.name == "scraper.toml" and folder.is_file():
         return folder.parent
     is_scraper = (folder / "scraper.toml").exists() or not _looks_like_id(target)
-    return folder if folder.is_dir() and is_scraper else None
+    if folder.is_dir() and is_scraper:
+        return folder
+    if not folder.exists() and target.startswith((".", "/", "~")):
+        raise BadRequest(f"{target}: no such folder")
+    usual = USUAL_SCRAPERS / target
+    return usual if (usual / "scraper.toml").is_file() else None
 
 
 async def until_done(work: Any) -> Any:

@@ -166,6 +166,9 @@ class _Waiting:
         call = {**body, "wait": wait, "on_disconnect": "cancel"}
         try:
             _, run = self._server.call("POST", "/api/scrape", body=call, headers=headers, patience=wait + 30)
+        except KeyboardInterrupt:  # the server cancels the run, because nobody waits for it
+            typer.echo("scrapeyard: the run is cancelled", err=True)
+            raise
         except Refused as refusal:
             if not refusal.document.get("exit_reason"):
                 raise
@@ -183,6 +186,7 @@ class _Waiting:
             raise ServerUnreachable(f"{error.message}; the run was accepted as {run_id}") from None
         except KeyboardInterrupt:
             self._server.call("DELETE", f"/api/scrape/{run_id}")
+            typer.echo(f"scrapeyard: {run_id} is cancelled", err=True)
             raise
 
     def _left(self) -> float:

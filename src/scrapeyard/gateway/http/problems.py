@@ -148,7 +148,10 @@ EXITS: dict[ExitReason, str] = {
     ExitReason.FETCH_STATUS: "The site answered with `error.site_status`; check the address or the session.",
     ExitReason.FETCH_REDIRECTS: "The site redirects in a circle, or too often.",
     ExitReason.FETCH_BAD_URL: "Correct the URL.",
-    ExitReason.FETCH_PRIVATE_ADDRESS: "Private addresses are refused; the operator may allow them.",
+    ExitReason.FETCH_PRIVATE_ADDRESS: (
+        "Private and loopback addresses are refused. The operator allows them with `scrapeyard up --allow-private`, or "
+        "single hosts with http.allow_hosts."
+    ),
     ExitReason.FETCH_NOT_ALLOWED: "Add the host to allowed_hosts in the scraper's manifest.",
     ExitReason.FETCH_RATE_LIMITED: "The site wants fewer requests: lower its rate at /api/sites, or try again later.",
     ExitReason.FETCH_SITE_DOWN: "The site failed too often and is left alone; GET /api/sites says until when.",

@@ -100,7 +100,24 @@ def _file_name(fields: bytes) -> str:
     kind, given = message.get_content_disposition(), message.get_param("name", header="content-disposition")
     if kind != "form-data" or given != "file":
         raise BadRequest(f"the form's part is not called `file`; {_HOW}")
-    return (message.get_filename() or "").replace("\\", "/").rpartition("/")[2][:MAX_NAME]
+    return _name_in(message)
+
+
+def _name_in(message: Message) -> str:
+    """The last part of the file name, without what cannot be printed; empty if there is none that can be read."""
+    try:
+        given = message.get_filename() or ""
+    except (UnicodeError, ValueError):  # a charset such as idna takes no replacements
+        return ""
+    name = given.replace("\\", "/").rpartition("/")[2][:MAX_NAME]
+    return "".join(each for each in name if each.isprintable())
+
+
+def _body_name(disposition: str) -> str:
+    """The file name that a plain body's Content-Disposition gives, for people; empty if there is none."""
+    message = Message()
+    message["content-disposition"] = disposition
+    return _name_in(message)
 
 
 FORMATS = {
@@ -152,7 +169,7 @@ async def open_upload(request: Request, media: str) -> Upload:
     if media not in FORMATS:
         raise Refusal("not_a_list", 415, f"{media[:100] or 'no Content-Type'} is neither JSON nor a list")
     digest = hashlib.sha256(media.encode() + b"\n" + _canonical(request.query_params))
-    chunks, name = _noted(request.stream(), digest), ""
+    chunks, name = _noted(request.stream(), digest), _body_name(request.headers.get("content-disposition", ""))
     if media == "multipart/form-data":
         form = FormFile(request.stream(), boundary_of(request.headers["content-type"]))
         await form.open()

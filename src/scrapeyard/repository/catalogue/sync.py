@@ -327,7 +327,7 @@ class SourceSync:
             return
         try:
             stock, offer = self.stock(), self._offer
-            if is_changed:
+            if is_changed or self._file.answered_at() is None:
                 await asyncio.to_thread(lambda: self._file.write(state_of(offer, stock)))
             self._saved, self._noted_at = now, answered_at
             await asyncio.to_thread(self._file.note_answer, answered_at)

@@ -4,7 +4,7 @@
     an internal error                           another attempt, almost at once
     its files or packages could not be had      another attempt, soon; an item of a job after the policy's back-off
     a web error that may pass                   another attempt, after the site's delay or the policy's back-off
-    a name does not resolve                     the same for an item of a job; a single run ends at once, for the name is
+    a name does not resolve                     the same for an item of a job; a single run ends at once: the name is
                                                 most often misspelt
     an item of a job was blocked, crashed or    the same, because nobody waits for it; the caller of a single run is
     timed out                                   told at once and may call again
