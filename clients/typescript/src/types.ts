@@ -2394,6 +2394,28 @@ export type ScrapersDocument = {
   sources: Array<SourceDocument>;
 };
 
+/** The value of a secret. */
+export type SecretCall = {
+  /** Encrypted in the database, given to runs of the scraper, and never shown again. */
+  value: string;
+};
+
+/** A secret, without its value. */
+export type SecretDocument = {
+  /** Who gets it: `site/task`, or `site/*` for all scrapers of a site. */
+  scrapers: string;
+  /** As a manifest names it: `{ secret = "name" }`. */
+  name: string;
+  /** When it was last set. */
+  changed_at: string;
+};
+
+/** Every secret, without values. */
+export type SecretsDocument = {
+  /** By scraper and name. */
+  secrets: Array<SecretDocument>;
+};
+
 /** Fields of one page by CSS or XPath, with types, lists and records in records. */
 export type SelectResult = {
   /** As asked, unless a field has this name. */
@@ -3477,6 +3499,27 @@ export interface Operations {
     body: WarmCall;
     answer: Handles;
   };
+  /** List secrets. */
+  list_secrets: {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: SecretsDocument;
+  };
+  /** Set a secret. */
+  put_secret: {
+    path: { site: string; task: string; name: string };
+    query: undefined;
+    body: SecretCall;
+    answer: SecretDocument;
+  };
+  /** Remove a secret. */
+  delete_secret: {
+    path: { site: string; task: string; name: string };
+    query: undefined;
+    body: undefined;
+    answer: SecretsDocument;
+  };
   /** See how busy it is. */
   get_stats: {
     path: undefined;
@@ -3604,6 +3647,9 @@ export const routes = {
   get_cache: ["GET", "/api/cache"],
   invalidate_cache: ["POST", "/api/cache/invalidate"],
   warm_cache: ["POST", "/api/cache/warm"],
+  list_secrets: ["GET", "/api/secrets"],
+  put_secret: ["PUT", "/api/secrets/{site}/{task}/{name}"],
+  delete_secret: ["DELETE", "/api/secrets/{site}/{task}/{name}"],
   get_stats: ["GET", "/api/stats"],
   list_workers: ["GET", "/api/workers"],
   health: ["GET", "/api/health"],

@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from scrapeyard.gateway import cache, proxies, sites, webhooks
+from scrapeyard.gateway import cache, proxies, secrets, sites, webhooks
 from scrapeyard.gateway.audit import routes as audit
 from scrapeyard.gateway.audit.addresses import CallerAddresses
 from scrapeyard.gateway.audit.middleware import REQUEST_ID, Audited
@@ -48,7 +48,7 @@ ROUTERS = (
     crawls.router,
     *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
     *(schedules.router, webhooks.router),
-    *(scrapers.router, channels.router, state.router, sites.router, proxies.router, cache.router),
+    *(scrapers.router, channels.router, state.router, sites.router, proxies.router, cache.router, secrets.router),
     *(operations.router, audit.router),
 )
 """In the order in which the document lists their routes."""

@@ -29,6 +29,7 @@ from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.trust.secrets import Secrets
+from scrapeyard.repository.trust.stored_secrets import StoredSecrets
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
 from scrapeyard.results.running_manifests import RunningManifests
@@ -302,11 +303,13 @@ class Platform:
         await self._up(extractor.start, extractor.stop)
         secrets = Secrets(settings.repository.secrets_file)
         secrets.check()
+        stored = StoredSecrets(base.store.scraper_secrets, secrets)
+        await self._up(stored.start, stored.stop)
         captchas = Captchas(settings.captcha)
         await self._up(captchas.start, captchas.stop)
         return AttemptParts(
             catalogue=base.catalogue,
-            preparer=Preparer(environments, secrets),
+            preparer=Preparer(environments, secrets, stored),
             sandbox=sandbox,
             engine=base.engine,
             blobs=base.blobs,

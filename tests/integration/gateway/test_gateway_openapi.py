@@ -180,6 +180,9 @@ def contract(yard: Yard) -> schemathesis.BaseSchema:
 
 OPERATIONS = [
     "GET /",
+    "GET /api/secrets",
+    "PUT /api/secrets/{site}/{task}/{name}",
+    "DELETE /api/secrets/{site}/{task}/{name}",
     "GET /api/audit",
     "GET /api/cache",
     "POST /api/cache/invalidate",

@@ -12,12 +12,12 @@ from scrapeyard.wiring.platform import Platform
 from tests.leaks import PATIENCE
 
 SCRIPT = """
-def run(ctx, fail: bool = False):
+def run(ctx, fail: bool = False, leak: bool = False):
     print("key", ctx.config["key"]); ctx.log("said", key=ctx.config["key"])
     try: ctx.fetch("http://127.0.0.1:9/?key=" + ctx.config["key"])
     except Exception: pass
     if fail: raise ValueError("bad key " + ctx.config["key"])
-    return len(ctx.config["key"])
+    return {"said": ctx.config["key"]} if leak else len(ctx.config["key"])
 """
 MANIFEST = 'id = "test/{name}"\nversion = "1.0.0"\n[config]\nkey = {{ secret = "api_key" }}\n'
 
@@ -70,3 +70,19 @@ async def test_a_secret_that_is_not_granted_ends_the_run(client: httpx.AsyncClie
     run = await call(client, "other")
     assert run["exit_reason"] == "scraper_invalid"
     assert "api_key is not granted" in str(run)
+
+
+async def test_an_operator_grants_a_secret_that_is_told_nowhere(client: httpx.AsyncClient, tmp_path: Path) -> None:
+    place = "/api/secrets/test/*/api_key"
+    assert (await client.put(place, json={"value": "another-secret"})).json()["scrapers"] == "test/*"
+    run = await call(client, "other", leak=True)
+    assert run["result"] == {"said": "***"}
+    listed = (await client.get("/api/secrets")).json()["secrets"]
+    assert [(each["scrapers"], each["name"]) for each in listed] == [("test/*", "api_key")]
+    pages = [f"/api/scrape/{run['id']}{part}" for part in ("", "/logs", "/explain")] + ["/api/secrets", "/api/audit"]
+    told = "".join([str(run), *[(await client.get(page)).text for page in pages]])
+    assert "another-secret" not in told
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file())
+    assert b"another-secret" not in kept
+    assert (await client.delete(place)).json() == {"secrets": []}
+    assert (await client.delete(place)).status_code == 404

@@ -1,14 +1,24 @@
 """Secrets: granted by id, put in place at the last moment, never told."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import Scraper, ScraperRef
-from scrapeyard.repository.trust.secrets import MAX_BYTES, MAX_VALUE, Secrets, redact, secret_names
+from scrapeyard.repository.trust.secrets import (
+    MAX_BYTES,
+    MAX_VALUE,
+    Secrets,
+    redact,
+    redact_json,
+    secret_names,
+    written_forms,
+)
 
 KEY = "k3y-of-the-shop"
 FILE = f"""
@@ -56,7 +66,7 @@ def test_a_grant_to_a_site_serves_its_scrapers_alone(path: Path) -> None:
         with pytest.raises(ScraperInvalid) as caught:
             secrets.fill(scraper({"key": {"secret": "api_key"}}, stranger))
         assert "api_key" in caught.value.message
-        assert f'["{stranger}"]' in caught.value.message
+        assert f"secrets set {stranger} api_key" in caught.value.message
         assert "secrets_file" in caught.value.message
         assert KEY not in caught.value.message
 
@@ -120,7 +130,7 @@ def test_a_group_may_read(path: Path) -> None:
         ('["*"]\na = "x"', "must be a table"),
         ('["*/*"]\na = "x"', "must be a table"),
         ('["shop/pro*"]\na = "x"', "must be a table"),
-        ('["shop/product"]\nKEY = "oops"', "no name"),
+        ('["shop/product"]\n"K Y" = "oops"', "no name"),
         ('["shop/product"]\nkey = 3', "must be text"),
         ('["shop/product"]\nkey = ""', "must be text"),
         ('["shop/product"]\nkey.a = "oops"', "must be text"),
@@ -160,3 +170,29 @@ def test_values_are_taken_out_of_what_a_script_says(path: Path) -> None:
 
 def test_a_longer_value_is_hidden_before_one_inside_it() -> None:
     assert redact("password-2", ("password-2", "password")) == "***"
+
+
+def test_secrets_of_the_store_stand_behind_those_of_the_file(path: Path) -> None:
+    path.write_text('["shop/product"]\napi_key = "of the file"\n')
+    secrets = Secrets(path)
+    both = scraper({name: {"secret": name} for name in ("api_key", "API_TOKEN")})
+    assert secrets.lacks(both)
+    secrets.adopt({"shop/*": {"API_TOKEN": "of the site"}, "shop/product": {"api_key": "of the store"}})
+    assert not secrets.lacks(both)
+    assert secrets.fill(both) == {"api_key": "of the file", "API_TOKEN": "of the site"}
+    secrets.adopt({"shop/product": {"API_TOKEN": "its own"}, "shop/*": {"API_TOKEN": "of the site"}})
+    assert secrets.fill(both)["API_TOKEN"] == "its own"
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ({"a": ["x t0k3n y", {"t0k3n": 1}]}, {"a": ["x *** y", {"***": 1}]}),
+        ({"pin": 123456, "other": 1234567}, {"pin": "***", "other": 1234567}),
+        ({"quoted": 'é"\\x'}, {"quoted": "***"}),
+        ({"plain": "nothing"}, {"plain": "nothing"}),
+    ],
+)
+def test_values_are_taken_out_of_a_result(result: Any, told: Any) -> None:
+    hidden = tuple(form for value in ("t0k3n", "123456", 'é"\\x') for form in written_forms(value))
+    assert json.loads(redact_json(msgspec.json.encode(result), hidden)) == told

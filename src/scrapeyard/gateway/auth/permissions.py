@@ -36,7 +36,7 @@ class Permission(StrEnum):
     HOOK = "hook"
     """The same, or the signature of a Git host that knows `repository.hook_secret`."""
     ADMIN = "admin"
-    """Keys and the audit."""
+    """Keys, secrets and the audit."""
 
 
 _EVERY_ROLE: Final = (Permission.OPEN, Permission.KNOWN, Permission.WORK_READ)
@@ -138,7 +138,12 @@ ROUTES: Final = {
         "DELETE /api/scrapers/{site}/{task}/state/{key}",
     ),
     Permission.HOOK: ("POST /api/scrapers/refresh",),
-    Permission.ADMIN: ("GET /api/audit",),
+    Permission.ADMIN: (
+        "GET /api/secrets",
+        "PUT /api/secrets/{site}/{task}/{name}",
+        "DELETE /api/secrets/{site}/{task}/{name}",
+        "GET /api/audit",
+    ),
 }
 """The routes that ask for each permission: method and path. HEAD asks for what GET does."""
 

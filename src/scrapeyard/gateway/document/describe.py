@@ -34,6 +34,7 @@ TAGS: Final = {
     "proxies": "Pools of proxies.",
     "audit": "Changes and refused calls.",
     "cache": "Cached pages.",
+    "secrets": "Secrets of scrapers: written, granted, never read.",
     "operations": "How the platform is doing.",
 }
 _SERVER: Final = {"url": "/", "description": "The gateway that serves this document."}

@@ -16,6 +16,8 @@ SECRET = "secret"  # noqa: S105 - a key's name
 """The one key of a table that stands for a secret."""
 WORD = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 """A name that stands in paths, keys and settings: `fullmatch` it."""
+SECRET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""A secret's name, which may be written as a variable of an environment is."""
 
 
 class Place(Struct, frozen=True):
@@ -67,8 +69,8 @@ def _check_reference(value: Any, place: Place) -> None:
         check_secrets(value, place)
     elif isinstance(value, dict):
         name = value[SECRET]
-        if len(value) > 1 or not isinstance(name, str) or WORD.fullmatch(name) is None:
-            raise place.fault('a table with `secret` stands for one: write { secret = "name" }, in lower case, alone')
+        if len(value) > 1 or not isinstance(name, str) or SECRET_NAME.fullmatch(name) is None:
+            raise place.fault('a table with `secret` stands for one: write { secret = "name" }, alone')
 
 
 def _check_scalar(value: Any, place: Place) -> None:

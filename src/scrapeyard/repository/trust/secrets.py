@@ -6,9 +6,10 @@
     ["shop/*"]              or to all scrapers of a site; the exact id wins
     proxy_password = "…"
 
-A manifest writes `key = { secret = "api_key" }` below [config]. The worker inserts the value when it sends the config
-to the child; the value never appears in a listing, a platform log or the database. The script is responsible for what
-it does with it: `redact` removes values from what it logs and raises, not from its result.
+Operators also grant secrets by the API, which keeps them encrypted in the store; the file wins. A manifest writes
+`key = { secret = "api_key" }` below [config]. The worker inserts the value when it sends the config to the child; the
+value never appears in a listing or a platform log. `redact` and `redact_json` remove it from what the script logs,
+raises, fetches and returns.
 """
 
 import json
@@ -19,9 +20,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+import msgspec
+
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import SCRAPER_ID, Scraper
-from scrapeyard.repository.manifest.values import SECRET, WORD, parse_toml
+from scrapeyard.repository.manifest.values import SECRET, SECRET_NAME, parse_toml
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("secrets")
@@ -42,7 +45,17 @@ class Secrets:
         self._path = path
         self._stamp: tuple[int, ...] | None = None
         self._grants: Grants = {}
+        self._stored: Grants = {}
         self._told = ""
+
+    def adopt(self, stored: Grants) -> None:
+        """The secrets of the store, which the file's go before."""
+        self._stored = stored
+
+    def lacks(self, scraper: Scraper) -> bool:
+        """Whether the scraper names a secret that is not granted to it. Raises ScraperInvalid."""
+        names = secret_names(scraper.config)
+        return bool(names) and not names <= self._granted(scraper).keys()
 
     def check(self) -> None:
         """Check the file at startup. Raises SettingsInvalid if it cannot be used; the message never has a value."""
@@ -73,7 +86,8 @@ class Secrets:
                 "repository.secrets_file, and the worker's log tells why"
             ) from None
         site = scraper.ref.id.partition("/")[0]
-        return {**self._grants.get(f"{site}/*", {}), **self._grants.get(scraper.ref.id, {})}
+        order = [(who, grants) for who in (f"{site}/*", scraper.ref.id) for grants in (self._stored, self._grants)]
+        return {name: value for who, grants in order for name, value in grants.get(who, {}).items()}
 
     def _report(self, problem: str) -> None:
         """Log each problem once: a busy scraper would fill the log."""
@@ -101,7 +115,8 @@ def secret_names(config: Any) -> frozenset[str]:
 
 def written_forms(value: str) -> tuple[str, ...]:
     """A value as it is, and as it is written in a URL, a form and JSON."""
-    return value, quote(value, safe=""), quote(value), quote_plus(value), json.dumps(value)[1:-1]
+    as_json = (json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False))
+    return value, quote(value, safe=""), quote(value), quote_plus(value), *as_json
 
 
 def redact(value: Any, hidden: tuple[str, ...]) -> Any:
@@ -119,6 +134,24 @@ def redact(value: Any, hidden: tuple[str, ...]) -> Any:
     if isinstance(value, dict):
         return {key: redact(child, hidden) for key, child in value.items()}
     return value
+
+
+def redact_json(text: bytes, hidden: tuple[str, ...]) -> bytes:
+    """The same JSON with each `hidden` value as `***`, in texts, keys and numbers. Unchanged text stays as it is."""
+    long = tuple(secret for secret in hidden if len(secret) >= SHORTEST_HIDDEN)
+    if not any(secret.encode() in text for secret in long):
+        return text
+    return msgspec.json.encode(_redacted(msgspec.json.decode(text), long))
+
+
+def _redacted(value: Any, hidden: tuple[str, ...]) -> Any:
+    if isinstance(value, dict):
+        return {redact(key, hidden): _redacted(child, hidden) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_redacted(child, hidden) for child in value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return HIDDEN if str(value) in hidden else value
+    return redact(value, hidden)
 
 
 def _names(value: Any) -> list[str]:
@@ -142,8 +175,8 @@ def _filled(value: Any, granted: Mapping[str, str], scraper: Scraper) -> Any:
 def _value(name: str, granted: Mapping[str, str], scraper: Scraper) -> str:
     if name not in granted:
         raise ScraperInvalid(
-            f"{scraper.ref}: the secret {name} is not granted to it; the operator adds {name} below "
-            f'["{scraper.ref.id}"] in the file of repository.secrets_file'
+            f"{scraper.ref}: the secret {name} is not granted to it; the operator runs `scrapeyard secrets set "
+            f"{scraper.ref.id} {name}`, or adds {name} for {scraper.ref.id} to the file of repository.secrets_file"
         )
     return granted[name]
 
@@ -178,8 +211,8 @@ def _grant(who: str, granted: Any, path: Path) -> dict[str, str]:
     if SCRAPER_ID.fullmatch(f"{who[:-1]}x" if who.endswith("/*") else who) is None or not isinstance(granted, dict):
         raise SettingsInvalid(f'{place} must be a table named ["site/task"] or ["site/*"]')
     for name, value in granted.items():
-        if WORD.fullmatch(name) is None:
-            raise SettingsInvalid(f"{place}: {name[:100]!r} is no name: lower-case letters, digits, '.', '_', '-'")
+        if SECRET_NAME.fullmatch(name) is None:
+            raise SettingsInvalid(f"{place}: {name[:100]!r} is no name: letters, digits, '.', '_', '-'")
         if not isinstance(value, str) or not 0 < len(value) <= MAX_VALUE:
             raise SettingsInvalid(f"{place}: {name} must be text of 1 to {MAX_VALUE} characters")
     return granted

@@ -26,7 +26,7 @@ from scrapeyard.model import (
     RunProgress,
     Usage,
 )
-from scrapeyard.repository.trust.secrets import redact
+from scrapeyard.repository.trust.secrets import redact, redact_json
 from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.worker.attempts.browsing import OpenBrowsers
 from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
@@ -217,6 +217,8 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         hidden = self.plan.prepared.hidden
         if hidden and verdict.error is not None:
             verdict = replace(verdict, error=without_secrets(verdict.error, hidden))
+        if hidden and verdict.result is not None:
+            verdict = replace(verdict, result=Raw(redact_json(bytes(verdict.result), hidden)))
         return verdict
 
     async def _perform(self) -> Verdict:

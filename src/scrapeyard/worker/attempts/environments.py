@@ -14,6 +14,7 @@ from scrapeyard.model import Environment, EnvironmentState, EnvironmentStatus, S
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.trust.secrets import Secrets
+from scrapeyard.repository.trust.stored_secrets import StoredSecrets
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.attempts.slots import SlotLease
 
@@ -24,7 +25,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     scraper: Scraper
     config: dict[str, Any]
     hidden: tuple[str, ...]
-    """Secret values that must not appear in logs and errors."""
+    """Secret values that must not appear in logs, errors and results."""
     environment: Environment | None
     environment_ms: float
 
@@ -32,15 +33,19 @@ class Prepared(Struct, frozen=True, kw_only=True):
 class Preparer:
     """Serves every run of a worker."""
 
-    def __init__(self, environments: Environments, secrets: Secrets) -> None:
+    def __init__(self, environments: Environments, secrets: Secrets, stored: StoredSecrets | None = None) -> None:
+        """`stored` keeps `secrets` up to date with the store; None if there are those of the file alone."""
         self._environments = environments
         self._secrets = secrets
+        self._stored = stored
 
     async def prepare(self, scraper: Scraper, seat: SlotLease | None) -> Prepared:
         """Prepare a run. With a `seat`, a run that must wait for its packages releases its slot.
 
         Raises ScraperInvalid, SourceUnavailable, or Overloaded if too many runs wait or this one has waited too long.
         """
+        if self._stored is not None and self._secrets.lacks(scraper):
+            await self._stored.find(scraper)
         config, hidden = self._secrets.fill(scraper), self._secrets.named_by(scraper)
         began = time.perf_counter()
         environment = self._environments.at_hand(scraper)
