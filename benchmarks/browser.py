@@ -23,6 +23,8 @@ from scrapeyard.wiring.pipeline import Engine
 
 PARTS = ("page", "eight", "hundred", "flat")
 _PAGES = 60
+_BLOCKS, _BLOCK = 4, 24
+"""Pages of one turn where eight are opened at once."""
 _MANY = 100
 _LONG = 2000
 _AT_ONCE = 8
@@ -51,21 +53,21 @@ async def _measure(options: Options, say: Say, url: str) -> Report:
     seconds: dict[str, list[float]] = {}
     numbers: dict[str, float] = {}
     async with _engine() as engine, _raw() as raw:
-        work: dict[str, tuple[Open, int]] = {
-            "page ours": (lambda: _ours(engine, url), 1),
-            "page raw": (lambda: raw(url), 1),
-            "eight ours": (lambda: _ours(engine, url), _AT_ONCE),
-            "eight raw": (lambda: raw(url), _AT_ONCE),
-            "fetch": (lambda: _fetch(engine, url), 1),
+        alone: dict[str, Open] = {
+            "page ours": lambda: _ours(engine, url),
+            "page raw": lambda: raw(url),
+            "fetch": lambda: _fetch(engine, url),
         }
-        for open_page, _ in work.values():
+        together: dict[str, Open] = {"eight ours": alone["page ours"], "eight raw": alone["page raw"]}
+        for open_page in alone.values():
             await open_page()
         for number in range(options.rounds):
-            for name, (open_page, at_once) in work.items():
-                part = "eight" if name.startswith("eight") else "page"
-                if options.wants(part):
-                    say(f"round {number + 1} of {options.rounds}: {name}")
-                    seconds.setdefault(name, []).append(await _timed(open_page, at_once))
+            if options.wants("page"):
+                say(f"round {number + 1} of {options.rounds}: {_PAGES} pages of each, in turns")
+                await _in_turns(alone, 1, _PAGES, seconds)
+            if options.wants("eight"):
+                say(f"round {number + 1} of {options.rounds}: {_BLOCKS} blocks of {_BLOCK} pages of each, in turns")
+                await _in_turns(together, _AT_ONCE, _BLOCKS, seconds)
     if options.wants("hundred"):
         say(f"{_MANY} contexts at once")
         numbers |= await _hundred(url)
@@ -123,9 +125,17 @@ async def _raw() -> AsyncIterator[Callable[[str], Awaitable[int]]]:
         await browser.close()
 
 
-async def _timed(open_page: Open, at_once: int) -> float:
-    """Seconds for one page, with so many at once."""
-    left = list(range(_PAGES))
+async def _in_turns(work: dict[str, Open], at_once: int, turns: int, seconds: dict[str, list[float]]) -> None:
+    """Seconds for one page, by name. Short turns: what else the machine does slows all of them alike."""
+    for _ in range(turns):
+        for name, open_page in work.items():
+            took = await _timed(open_page, at_once, 1 if at_once == 1 else _BLOCK)
+            seconds.setdefault(name, []).append(took)
+
+
+async def _timed(open_page: Open, at_once: int, pages: int) -> float:
+    """Seconds for one of so many pages, with so many at once."""
+    left = list(range(pages))
 
     async def lane() -> None:
         while left:
@@ -134,7 +144,7 @@ async def _timed(open_page: Open, at_once: int) -> float:
 
     began = time.perf_counter()
     await asyncio.gather(*(lane() for _ in range(at_once)))
-    return (time.perf_counter() - began) / _PAGES
+    return (time.perf_counter() - began) / pages
 
 
 async def _hundred(url: str) -> dict[str, float]:
@@ -194,7 +204,8 @@ def _report(seconds: dict[str, list[float]], numbers: dict[str, float]) -> Repor
     took = {
         name: median(seconds.get(name, ())) for name in ("page ours", "page raw", "eight ours", "eight raw", "fetch")
     }
-    got = {name: numbers.get(name, float("nan")) for name in ("contexts", "memory_mb", "late_mb", "early_mb")}
+    names = ("contexts", "memory_mb", "late_mb", "early_mb", "late_processes", "early_processes")
+    got = {name: numbers.get(name, float("nan")) for name in names}
     rows = (
         ("context, goto, content: ours", figure(took["page ours"] * 1000, "ms")),
         ("the same in raw Playwright", figure(took["page raw"] * 1000, "ms")),
@@ -205,6 +216,8 @@ def _report(seconds: dict[str, list[float]], numbers: dict[str, float]) -> Repor
         ("their memory, with the browser", figure(got["memory_mb"], "MB")),
         ("memory after a tenth of many pages", figure(got["early_mb"], "MB")),
         ("memory after all of them", figure(got["late_mb"], "MB")),
+        ("processes after a tenth of many pages", figure(got["early_processes"])),
+        ("processes after all of them", figure(got["late_processes"])),
     )
     goals = (
         Goal(name="page / raw", measured=ratio(took["page ours"], took["page raw"]), bound=1.15, at_least=False),
@@ -212,6 +225,13 @@ def _report(seconds: dict[str, list[float]], numbers: dict[str, float]) -> Repor
         Goal(name="contexts that answer", measured=got["contexts"], bound=_MANY, at_least=True, unit=""),
         Goal(name="their memory", measured=got["memory_mb"], bound=8192, at_least=False, unit="MB"),
         Goal(name="memory late / early", measured=ratio(got["late_mb"], got["early_mb"]), bound=1.2, at_least=False),
+        Goal(
+            name="more processes late than early",
+            measured=got["late_processes"] - got["early_processes"],
+            bound=3,
+            at_least=False,
+            unit="",
+        ),
     )
     table = Table(title="Pages in a browser", columns=("", "measured"), rows=rows)
     return Report(bench="browser", tables=(table,), goals=goals, numbers={"seconds": seconds, **numbers})

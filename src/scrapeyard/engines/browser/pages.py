@@ -154,6 +154,8 @@ def answer_of(opened: Done, seen: Done | None = None) -> FetchResponse:
     script may have gone elsewhere, or a check has let the page through."""
     first: dict[str, Any] = msgspec.json.decode(opened.value) or {}
     now: dict[str, Any] = (msgspec.json.decode(seen.value) if seen else None) or {}
+    if not str(now.get("url", "")).startswith(("http:", "https:")):
+        now, seen = {}, None  # the browser shows nothing of the answer, such as of a 401
     url, status = str(first.get("url", "")), int(first.get("status") or 200)
     headers = {str(name).lower(): str(text) for name, text in (first.get("headers") or {}).items()}
     url_now, status_now = str(now.get("url") or url), int(now.get("status") or status)

@@ -1,5 +1,6 @@
 """What a context looks like to pages, what it keeps, and what is left of it."""
 
+import functools
 import zipfile
 from collections.abc import Callable
 from io import BytesIO
@@ -14,6 +15,8 @@ from scrapeyard.engines.browser.port import Evidence
 from scrapeyard.model import ExitReason
 from tests.services.browser import OpenPage, opened
 from tests.services.static_site import StaticSite
+from tests.sites.site import Site
+from tests.sites.site import page as whole_answer
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 PageAt = Callable[..., str]
@@ -92,6 +95,24 @@ async def test_contexts_share_nothing_and_keep_their_state(host: ProcessHost, pa
     async with opened(host, session="s", state=state) as page:
         await page.do(do.Goto(url=empty))
         assert await page.do(do.Evaluate(expression=look)) == ["a=1", "2"]
+
+
+async def test_a_context_has_a_cache_and_shows_its_credentials_to_no_site(host: ProcessHost) -> None:
+    if host.facts.no_namespace:
+        pytest.skip(f"no namespaces here: {host.facts.no_namespace}")
+    answer = functools.partial(whole_answer, Connection="close")  # the proxy of the tests passes one request
+    html = answer(b"<!doctype html><script src=/a.js></script>", content_type="text/html")
+    async with Site() as asked_site:
+        asked_site.routes |= {"/": html, "/other": html, "/favicon.ico": html}
+        asked_site.routes["/a.js"] = answer(b"1", content_type="text/javascript", Cache_Control="max-age=600")
+        asked_site.routes["/login"] = answer(b"who?", status=401, WWW_Authenticate='Basic realm="shop"')
+        async with opened(host) as page:
+            for path in ("/", "/other"):
+                await page.do(do.Goto(url=asked_site.url(path)))
+            assert (await page.do(do.Goto(url=asked_site.url("/login"))))["status"] == 401
+        paths = [asked.path for asked in asked_site.asked]
+        assert (paths.count("/a.js"), paths.count("/login")) == (1, 1)
+        assert not any("authorization" in name for asked in asked_site.asked for name in asked.headers)
 
 
 async def test_blocked_kinds_are_not_asked_for(host: ProcessHost, page_at: PageAt, site: StaticSite) -> None:

@@ -80,12 +80,12 @@ async def _picture(context: "HeldContext", folder: Path) -> None:
 
 
 async def _state(context: "HeldContext") -> dict[str, Any]:
-    """Local storage takes a page for each origin, so it is read only where it is kept under a name. What cannot be read
-    stays as it was at the beginning."""
-    if context.options.session:
-        if (state := await _within(_STATE_SECONDS, context.native.storage_state(), context)) is not None:
-            return dict(state)
-        context.warn("the page's local storage cannot be read; it is kept as it was before")
+    """Only where it is kept under a name. What cannot be read stays as it was at the beginning."""
+    if not context.options.session:
+        return {}
+    if (state := await _within(_STATE_SECONDS, context.native.storage_state(), context)) is not None:
+        return dict(state)
+    context.warn("the page's local storage cannot be read; it is kept as it was before")
     cookies = await _within(_COOKIES_SECONDS, context.native.cookies(), context)
     if cookies is None:
         context.warn("the page's cookies cannot be read; they are kept as they were before")

@@ -7,7 +7,6 @@ worker ends; nothing that it started outlives it.
 import asyncio
 import os
 import sys
-from pathlib import Path
 
 import msgspec
 
@@ -41,7 +40,7 @@ async def _serve(plan: wire.HostPlan, no_namespace: str) -> None:
         writer.write(wire.FRAMING.pack(wire.HELLO, wire.encode(facts)))
         await writer.drain()
         return
-    await ContextServer(Path(plan.folder), launched, forwarder.port, reader, writer).run()
+    await ContextServer(plan, launched, reader, writer).run()
 
 
 async def _open_pipes() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 _VIEWPORT: Final = {"width": 1280, "height": 720}
 
 
-def context_arguments(context: HostContext, launched: "LaunchedBrowser", port: int) -> dict[str, Any]:
+def context_arguments(context: HostContext, launched: "LaunchedBrowser", proxy: dict[str, str]) -> dict[str, Any]:
     """For `new_context`. Raises FetchFailed for a device that the driver does not know."""
     options = context.options
     arguments: dict[str, Any] = {
         **_device(options, launched),
-        "proxy": {"server": f"http://127.0.0.1:{port}", "username": context.user, "password": context.password},
+        "proxy": proxy,
         "java_script_enabled": options.java_script,
         "accept_downloads": True,
         "locale": options.locale or None,

@@ -15,6 +15,7 @@ from scrapeyard.engines.browser import wire
 from scrapeyard.engines.browser.inside import evidence
 from scrapeyard.engines.browser.inside.context import HeldContext
 from scrapeyard.engines.browser.inside.enclosure import children
+from scrapeyard.engines.browser.inside.forwarder import Forwarder
 from scrapeyard.engines.browser.inside.launch import LaunchedBrowser
 from scrapeyard.engines.browser.inside.live import show
 from scrapeyard.engines.browser.inside.looks import context_arguments
@@ -40,18 +41,18 @@ class ContextServer:
 
     def __init__(
         self,
-        folder: Path,
+        plan: wire.HostPlan,
         launched: LaunchedBrowser,
-        port: int,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        self._folder = folder
+        self._folder = Path(plan.folder)
+        self._socket = plan.socket
         self._launched = launched
-        self._port = port
         self._reader = reader
         self._writer = writer
         self._contexts: dict[int, HeldContext] = {}
+        self._forwarders: dict[int, Forwarder] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._over = asyncio.Event()
 
@@ -129,7 +130,7 @@ class ContextServer:
     async def _open(self, number: int, context: HostContext) -> None:
         launched, folder = self._launched, self._folder / "contexts" / str(number)
         folder.mkdir(parents=True)
-        arguments = context_arguments(context, launched, self._port)
+        arguments = context_arguments(context, launched, await self._proxy(number, context))
         arguments |= evidence.evidence_arguments(context.options.evidence, folder, launched.facts.no_video)
         try:
             await within(_OPEN_SECONDS, self._make(number, context, arguments))
@@ -139,6 +140,16 @@ class ContextServer:
             raise explain(error, "open a context") from None
         if context.options.evidence.video and launched.facts.no_video:
             self._contexts[number].warn(f"no video is recorded: {launched.facts.no_video}")
+
+    async def _proxy(self, number: int, context: HostContext) -> dict[str, str]:
+        """The context's own way out. On the loopback of the whole machine others could use it, too: without a namespace
+        the browser itself has to show the credentials."""
+        login = {"username": context.user, "password": context.password}
+        shown = login if self._launched.facts.no_namespace else {}
+        forwarder = Forwarder(self._socket) if shown else Forwarder(self._socket, context.user, context.password)
+        await forwarder.start()
+        self._forwarders[number] = forwarder
+        return {"server": f"http://127.0.0.1:{forwarder.port}", **shown}
 
     async def _make(self, number: int, context: HostContext, arguments: dict[str, Any]) -> None:
         native = await self._launched.browser.new_context(**arguments)
@@ -158,6 +169,8 @@ class ContextServer:
             self._over.set()
             raise
         finally:
+            if (forwarder := self._forwarders.pop(number, None)) is not None:
+                forwarder.stop()
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     def _watch(self, number: int, on: bool) -> None:

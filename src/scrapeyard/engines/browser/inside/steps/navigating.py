@@ -14,6 +14,7 @@ from scrapeyard.model import ExitReason
 if TYPE_CHECKING:
     from patchright.async_api import Frame, Response
 
+_ASKS_FOR_LOGIN = "ERR_INVALID_AUTH_CREDENTIALS"
 _SCHEMES = frozenset({"http", "https", "data"})
 
 
@@ -35,12 +36,17 @@ async def goto(step: Step, operation: do.Goto) -> Any:
 
 async def _open(step: Step, operation: do.Goto) -> dict[str, Any]:
     frame = await step.frame()
-    response = await frame.goto(
-        operation.url,
-        wait_until=operation.wait_until,
-        referer=operation.referer or None,
-        timeout=step.left_ms,
-    )
+    try:
+        response = await frame.goto(
+            operation.url,
+            wait_until=operation.wait_until,
+            referer=operation.referer or None,
+            timeout=step.left_ms,
+        )
+    except step.context.driver.error as error:
+        if _ASKS_FOR_LOGIN not in str(error) or (asked := step.context.responses.last_with(401)) is None:
+            raise
+        return asked.tell()  # any status is an answer, though the browser shows nothing of this one
     return await _document(response, frame.url)
 
 

@@ -21,6 +21,7 @@ class KeptResponse:
         self.was_awaited = False
         self._response = response
         self.url = response.url
+        self.status = response.status
 
     async def read(self, driver_error: type[Exception], seconds: float) -> bytes | None:
         """Its body, when all of it has come; None where it is not to be had any more."""
@@ -35,7 +36,7 @@ class KeptResponse:
         return {
             "id": self.number,
             "url": self.url,
-            "status": self._response.status,
+            "status": self.status,
             "method": request.method,
             "type": request.resource_type,
             "content_type": headers.get("content-type", ""),
@@ -57,6 +58,10 @@ class ResponseLog:
         self._kept.append(KeptResponse(self.count, response))
         self.count += 1
         self._arrived.set()
+
+    def last_with(self, status: int) -> KeptResponse | None:
+        """The newest with this status; None: there is none."""
+        return next((each for each in reversed(self._kept) if each.status == status), None)
 
     def matching(self, pattern: re.Pattern[str], limit: int) -> list[KeptResponse]:
         """The newest that match, the oldest of them first."""
