@@ -15,6 +15,7 @@ from msgspec import Raw
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.gateway.app import GatewayServices, application
+from scrapeyard.gateway.limits.memory import MemoryLimiter
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.model import (
@@ -194,6 +195,7 @@ async def open_services(
             catalogue=catalogue,
             intake=intake,
             gateway_id=gateway_id,
+            limiter=MemoryLimiter(),
         )
 
 

@@ -138,6 +138,7 @@ class Ground:
                 catalogue=self.catalogue,
                 intake=self.intake(self.store, self.blobs),
                 gateway_id="gw1",
+                limiter=MemoryLimiter(),
                 clock=self.clock,
                 **doors,
             )

@@ -29,6 +29,7 @@ from scrapeyard.gateway.jobs import routes as jobs
 from scrapeyard.gateway.jobs import stream_routes as job_streams
 from scrapeyard.gateway.jobs.calls import AppendCall, JobCall
 from scrapeyard.gateway.jobs.uploads import takes_upload
+from scrapeyard.gateway.limits.middleware import Limited
 from scrapeyard.gateway.operations import routes as operations
 from scrapeyard.gateway.runs import artifacts, events, live
 from scrapeyard.gateway.runs import routes as runs
@@ -63,6 +64,7 @@ TAKEN = (
 EXPOSED = (
     *("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent"),
     *("Content-Disposition", "Content-Range", "ETag", "Next-Cursor", REQUEST_ID),
+    *("RateLimit", "RateLimit-Policy"),
 )
 
 
@@ -86,6 +88,7 @@ def application(gateway: Gateway) -> FastAPI:
     problems.install(app)
     app.add_middleware(HotPath, path=runs.SCRAPE_PATH, answer=runs.answerer(gateway))
     app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20), larger=_upload_limit(settings))
+    app.add_middleware(Limited, limiter=gateway.services.limiter)
     app.add_middleware(Authentication, authenticator=gateway.authenticator, access=RouteAccess(app.routes))
     _wrap(app, settings, gateway.services.settings.log.lang)
     _audit(app, gateway)

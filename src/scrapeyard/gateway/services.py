@@ -16,6 +16,7 @@ from scrapeyard.gateway.audit.log import AuditLog
 from scrapeyard.gateway.auth.credentials import Authenticator
 from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.jobs.service import JobService
+from scrapeyard.gateway.limits.port import ClientLimiter
 from scrapeyard.gateway.operations.health import Health
 from scrapeyard.gateway.proxies import UseOfSites
 from scrapeyard.gateway.runs.admission import Lanes, RunBuilder
@@ -48,6 +49,8 @@ class GatewayServices:
     catalogue: Catalogue
     intake: ItemImporter
     gateway_id: str
+    limiter: ClientLimiter
+    """Counts the calls of clients. The gateway starts and stops it: nobody else uses it."""
     pages: PageStore | None = None
     """The shared tier of the page cache; None if this gateway does not use it."""
     gate: SiteGate | None = None
@@ -137,6 +140,7 @@ class Gateway:
         """Subscribe to replies and signals. May be called twice."""
         await asyncio.gather(
             self.audit.start(),
+            self.services.limiter.start(),
             self.waiters.start(),
             self.refreshing.start(),
             self.channels.start(),
@@ -160,6 +164,7 @@ class Gateway:
         await self.proxies.stop()
         await self._site_policies.stop()
         await self.waiters.stop()
+        await self.services.limiter.stop()
         await self.audit.stop()
 
     def _read_sources(self) -> Iterator[SourceReading]:

@@ -71,6 +71,10 @@ class Keys:
         """The claim of the one worker that solves the site's challenge at this exit."""
         return f"{self._prefix}:solving:{site}:{exit_name}"
 
+    def client(self, name: str) -> tuple[str, str]:
+        """What the limits of a client are counted in: its bucket and the calls that it has running."""
+        return f"{self._prefix}:client:{name}", f"{self._prefix}:client:{name}:held"
+
     def budget(self, job_id: str) -> str:
         """A hash: what each process used up for the job."""
         return f"{self._prefix}:budget:{job_id}"

@@ -1,6 +1,8 @@
 """Chooses the store, the queue and the blob store by the settings."""
 
 from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.gateway.limits.memory import MemoryLimiter
+from scrapeyard.gateway.limits.port import ClientLimiter
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
@@ -31,6 +33,16 @@ def make_queue(settings: Settings) -> Queue:
     from scrapeyard.wiring.on_redis import RedisQueue  # noqa: PLC0415 - an extra
 
     return RedisQueue(url)
+
+
+def make_limiter(settings: Settings) -> ClientLimiter:
+    """Counts the calls of clients: on Redis when the settings name one, otherwise in this process."""
+    url = settings.redis_url.get_secret_value()
+    if not url:
+        return MemoryLimiter()
+    from scrapeyard.wiring.on_redis import RedisLimiter  # noqa: PLC0415 - an extra
+
+    return RedisLimiter(url)
 
 
 def make_blobs(settings: Settings) -> ObjectBlobs:

@@ -4,6 +4,7 @@ from scrapeyard.engines.budget.redis import RedisJobLedgers
 from scrapeyard.engines.cache.redis import RedisPages
 from scrapeyard.engines.escalation.redis import RedisWays
 from scrapeyard.engines.politeness.redis import RedisGate
+from scrapeyard.gateway.limits.redis import RedisLimiter
 from scrapeyard.queues.redis.queue import RedisQueue
 
-__all__ = ["RedisGate", "RedisJobLedgers", "RedisPages", "RedisQueue", "RedisWays"]
+__all__ = ["RedisGate", "RedisJobLedgers", "RedisLimiter", "RedisPages", "RedisQueue", "RedisWays"]

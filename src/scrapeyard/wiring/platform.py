@@ -40,7 +40,7 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
-from scrapeyard.wiring.backends import make_blobs, make_queue, make_store
+from scrapeyard.wiring.backends import make_blobs, make_limiter, make_queue, make_store
 from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.data_folder import lock_data_folder, open_for_children
@@ -176,6 +176,7 @@ class Platform:
             catalogue=base.catalogue,
             intake=base.intake,
             gateway_id=new_id("gateway"),
+            limiter=make_limiter(self.settings),
             pages=base.web.pages,
             gate=base.web.gate,
             more_of_sites=(base.web.ways_of,),

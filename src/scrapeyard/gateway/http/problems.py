@@ -75,6 +75,10 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "The caller may not do that",
         "Ask an admin for a key with another role; docs/permissions.md lists what each role may do.",
     ),
+    "too_many_calls": (
+        "The client calls too often",
+        "Try again after Retry-After; an admin may raise the rate or concurrency of the key.",
+    ),
     "origin_refused": (
         "Pages from there may not call",
         "The operator names the page's origin in gateway.cors_origins.",

@@ -1,0 +1,67 @@
+"""Answers 429 to clients that call more often, or have more calls running, than they may."""
+
+import math
+from typing import Final
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from scrapeyard.errors import Refusal
+from scrapeyard.gateway.http.doors import refuse
+from scrapeyard.gateway.http.problems import from_error
+from scrapeyard.gateway.limits.port import ClientLimiter, Entry, burst_of, window_of
+from scrapeyard.model.identity import ClientLimits, Identity
+
+HOLDS: Final = frozenset({"/api/scrape", "/api/map"})
+"""Paths on which a POST runs something while it is answered."""
+_STARTS: Final = ("http.response.start", "websocket.http.response.start")
+
+
+class Limited:
+    """Counts the calls of clients that have limits; those of others cost nothing. Stands behind `Authentication`."""
+
+    def __init__(self, app: ASGIApp, limiter: ClientLimiter) -> None:
+        self._app = app
+        self._limiter = limiter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        identity: Identity | None = scope.get("identity")
+        if identity is None or not (identity.limits.rate or identity.limits.concurrency):
+            await self._app(scope, receive, send)
+            return
+        holds = scope.get("method") == "POST" and scope["path"] in HOLDS
+        entry = await self._limiter.enter(identity.client, identity.limits, holds=holds)
+        telling = _telling(send, identity.limits, entry)
+        if entry.refused:
+            await refuse(from_error(_refusal(identity.limits, entry)), scope, receive, telling)
+            return
+        try:
+            await self._app(scope, receive, telling)
+        finally:
+            self._limiter.leave(entry)
+
+
+def _refusal(limits: ClientLimits, entry: Entry) -> Refusal:
+    if entry.refused == "rate":
+        words = f"this client may call {limits.rate:g} times a second"
+    else:
+        words = f"{limits.concurrency} calls of this client run already, which is as many as may run at once"
+    return Refusal("too_many_calls", 429, words, retry_after=entry.retry_after)
+
+
+def _telling(send: Send, limits: ClientLimits, entry: Entry) -> Send:
+    """Adds RateLimit and RateLimit-Policy, as the IETF's draft describes them, to the answer."""
+    if not limits.rate:
+        return send
+    quota, window = burst_of(limits.rate), window_of(limits.rate)
+    reset = math.ceil(entry.retry_after) if entry.refused else window
+
+    async def telling(message: Message) -> None:
+        if message["type"] in _STARTS:
+            headers = MutableHeaders(scope=message)
+            headers["RateLimit-Policy"] = f'"calls";q={quota};w={window}'
+            headers["RateLimit"] = f'"calls";r={math.floor(entry.remaining)};t={reset}'
+        await send(message)
+
+    return telling
