@@ -40,6 +40,7 @@ from scrapeyard.gateway.scrapers import channels, state
 from scrapeyard.gateway.scrapers import routes as scrapers
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.model import Scraper
+from scrapeyard.model.identity import ClientLimits
 from scrapeyard.settings import GatewaySettings
 
 __all__ = ["GatewayServices", "api_document", "create_app"]
@@ -88,12 +89,18 @@ def application(gateway: Gateway) -> FastAPI:
     problems.install(app)
     app.add_middleware(HotPath, path=runs.SCRAPE_PATH, answer=runs.answerer(gateway))
     app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20), larger=_upload_limit(settings))
-    app.add_middleware(Limited, limiter=gateway.services.limiter)
+    app.add_middleware(Limited, limiter=gateway.services.limiter, default=_client_limits(gateway))
     app.add_middleware(Authentication, authenticator=gateway.authenticator, access=RouteAccess(app.routes))
     _wrap(app, settings, gateway.services.settings.log.lang)
     _audit(app, gateway)
     _document(app, gateway)
     return app
+
+
+def _client_limits(gateway: Gateway) -> ClientLimits:
+    """Of clients that have none of their own."""
+    given = gateway.services.settings.clients
+    return ClientLimits(rate=given.rate, concurrency=given.concurrency)
 
 
 def _lifespan(gateway: Gateway) -> Any:

@@ -12,8 +12,10 @@ from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
+from scrapeyard.errors import SettingsInvalid
+from scrapeyard.extras import missing
 from scrapeyard.gateway.audit.log import AuditLog
-from scrapeyard.gateway.auth.credentials import Authenticator
+from scrapeyard.gateway.auth.credentials import Authenticator, Credentials
 from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.limits.port import ClientLimiter
@@ -60,6 +62,16 @@ class GatewayServices:
     clock: Callable[[], float] = time.time
 
 
+def _credentials(settings: Settings) -> Iterator[Credentials]:
+    """Every kind that the settings allow. Raises SettingsInvalid if a package is missing."""
+    if settings.oidc.issuer:
+        if words := missing("oidc"):
+            raise SettingsInvalid(f"oidc.issuer: {words}")
+        from scrapeyard.gateway.auth.tokens import IssuerTokens  # noqa: PLC0415 - an extra
+
+        yield IssuerTokens(settings.oidc)
+
+
 class Gateway:
     """The gateway's own parts, made once and passed to its routes."""
 
@@ -67,7 +79,7 @@ class Gateway:
         settings = services.settings
         self.services = services
         self.audit = AuditLog(services.store.audit, services.clock)
-        self.authenticator = Authenticator(())
+        self.authenticator = Authenticator(_credentials(settings))
         self.metrics = GatewayMetrics(self._read_sources, lambda: self.waiters.count)
         self.waiters = Waiters(
             services.queue,

@@ -7,6 +7,7 @@ two underscores: `SCRAPEYARD_WORKER__SLOTS=8`. Well-known names (`DATABASE_URL`,
 Unknown keys are refused.
 """
 
+from scrapeyard.settings.access import ClientSettings, OidcSettings
 from scrapeyard.settings.aliases import ALIASES, names_of
 from scrapeyard.settings.engine import (
     BrowserSettings,
@@ -63,6 +64,7 @@ __all__ = [
     "BudgetSettings",
     "CacheSettings",
     "CaptchaSettings",
+    "ClientSettings",
     "EnvironmentSettings",
     "EscalationSettings",
     "GatewaySettings",
@@ -71,6 +73,7 @@ __all__ = [
     "LaneSettings",
     "LimitSettings",
     "LogSettings",
+    "OidcSettings",
     "ProxyPool",
     "ProxySettings",
     "RepositorySettings",

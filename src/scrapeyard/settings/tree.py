@@ -6,6 +6,7 @@ from typing import Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from scrapeyard.model.lanes import ScraperLanes
+from scrapeyard.settings.access import ClientSettings, OidcSettings
 from scrapeyard.settings.engine import (
     BrowserSettings,
     BudgetSettings,
@@ -44,6 +45,8 @@ class Settings(Section):
         SecretStr(""), description="redis://… or host:port; empty: a queue in memory, for one process."
     )
     gateway: GatewaySettings = branch()
+    clients: ClientSettings = branch()
+    oidc: OidcSettings = branch()
     worker: WorkerSettings = branch()
     lanes: LaneSettings = branch()
     sandbox: SandboxSettings = branch()

@@ -2,7 +2,7 @@
 
 import binascii
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Protocol
 
 from starlette.types import Scope
@@ -31,7 +31,7 @@ class Credentials(Protocol):
 class Authenticator:
     """Asks each kind of credentials who calls."""
 
-    def __init__(self, kinds: Sequence[Credentials]) -> None:
+    def __init__(self, kinds: Iterable[Credentials]) -> None:
         self._kinds = tuple(kinds)
 
     @property

@@ -16,7 +16,7 @@ _MEANINGS = {
     415: "The body is not declared as something that is taken here.",
     416: "The range is not within the file.",
     422: "Some part is not valid; `errors` lists each place.",
-    429: "Too many calls wait already; try again after Retry-After.",
+    429: "Too many calls wait already, or the client calls too often; try again after Retry-After.",
     500: "A fault of ours.",
     503: "Too many runs wait, or a dependency is away; nothing was accepted. Try again after Retry-After.",
 }

@@ -10,7 +10,7 @@ from scrapeyard.errors import Refusal
 from scrapeyard.gateway.http.doors import refuse
 from scrapeyard.gateway.http.problems import from_error
 from scrapeyard.gateway.limits.port import ClientLimiter, Entry, burst_of, window_of
-from scrapeyard.model.identity import ClientLimits, Identity
+from scrapeyard.model.identity import NOBODY, ClientLimits, Identity
 
 HOLDS: Final = frozenset({"/api/scrape", "/api/map"})
 """Paths on which a POST runs something while it is answered."""
@@ -20,26 +20,38 @@ _STARTS: Final = ("http.response.start", "websocket.http.response.start")
 class Limited:
     """Counts the calls of clients that have limits; those of others cost nothing. Stands behind `Authentication`."""
 
-    def __init__(self, app: ASGIApp, limiter: ClientLimiter) -> None:
+    def __init__(self, app: ASGIApp, limiter: ClientLimiter, default: ClientLimits) -> None:
         self._app = app
         self._limiter = limiter
+        self._default = default
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        identity: Identity | None = scope.get("identity")
-        if identity is None or not (identity.limits.rate or identity.limits.concurrency):
+        limits, client = self._limits(scope)
+        if limits is None:
             await self._app(scope, receive, send)
             return
         holds = scope.get("method") == "POST" and scope["path"] in HOLDS
-        entry = await self._limiter.enter(identity.client, identity.limits, holds=holds)
-        telling = _telling(send, identity.limits, entry)
+        entry = await self._limiter.enter(client, limits, holds=holds)
+        telling = _telling(send, limits, entry)
         if entry.refused:
-            await refuse(from_error(_refusal(identity.limits, entry)), scope, receive, telling)
+            await refuse(from_error(_refusal(limits, entry)), scope, receive, telling)
             return
         try:
             await self._app(scope, receive, telling)
         finally:
             self._limiter.leave(entry)
+
+    def _limits(self, scope: Scope) -> tuple[ClientLimits | None, str]:
+        """Of a client, its own or the settings'; None if there are none. Callers without a name have none."""
+        identity: Identity | None = scope.get("identity")
+        if identity is None or identity is NOBODY or not identity.client:
+            return None, ""
+        own = identity.limits
+        rate, concurrency = own.rate or self._default.rate, own.concurrency or self._default.concurrency
+        if not rate and not concurrency:
+            return None, ""
+        return ClientLimits(rate=rate, concurrency=concurrency), identity.client
 
 
 def _refusal(limits: ClientLimits, entry: Entry) -> Refusal:

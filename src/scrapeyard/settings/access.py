@@ -1,0 +1,71 @@
+"""Settings about who may call: limits of clients, and the identity provider whose tokens count."""
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from scrapeyard.settings.section import Section
+
+RoleName = Literal["", "client", "viewer", "operator", "admin"]
+
+
+class ClientSettings(Section):
+    """Limits of every client whose key has none of its own. They hold for all gateways together."""
+
+    rate: float = Field(0, ge=0, le=100_000, description="Calls a second; 0: no limit.")
+    concurrency: int = Field(0, ge=0, le=100_000, description="Calls that run at once; 0: no limit.")
+
+
+class OidcSettings(Section):
+    """Tokens of an identity provider (OpenID Connect)."""
+
+    issuer: str = Field(
+        "", description="Address of the provider, as its tokens have it in `iss`; empty: tokens are not accepted."
+    )
+    audience: str = Field("", description="What tokens must have in `aud`; needed with an issuer.")
+    client_claim: str = Field("sub", min_length=1, description="Claim that names the client.")
+    role_claim: str = Field(
+        "roles", min_length=1, description="Claim with the roles; dots lead into objects: `realm_access.roles`."
+    )
+    roles: tuple[str, ...] = Field(
+        (), description="Which value of that claim means which role: `scraping-team=operator`. The strongest counts."
+    )
+    default_role: RoleName = Field(
+        "", description="Role of tokens without any of these values; empty: they are refused."
+    )
+    leeway_seconds: float = Field(30, ge=0, le=300, description="Seconds that clocks may differ.")
+    keys_seconds: float = Field(3600, ge=60, le=86_400, description="Seconds after which its keys are read again.")
+    ca_file: Path | None = Field(None, description="PEM file of authorities trusted for the provider.")
+
+    @field_validator("issuer")
+    @classmethod
+    def _is_safe(cls, issuer: str) -> str:
+        parts = urlsplit(issuer)
+        if issuer and parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname or "")):
+            raise ValueError("must begin with https://; http:// is for a provider on this machine")
+        return issuer
+
+    @model_validator(mode="after")
+    def _has_audience(self) -> Self:
+        if self.issuer and not self.audience:
+            raise ValueError("audience: set it, or tokens that the issuer made for others would count here")
+        return self
+
+    @field_validator("roles")
+    @classmethod
+    def _name_roles(cls, roles: tuple[str, ...]) -> tuple[str, ...]:
+        for each in roles:
+            value, _, role = each.rpartition("=")
+            if not value or role not in ("client", "viewer", "operator", "admin"):
+                raise ValueError(f"{each!r}: write value=role, the role being client, viewer, operator or admin")
+        return roles
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
