@@ -25,6 +25,7 @@ from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import FetchFailed
 from scrapeyard.gateway.app import GatewayServices, application
+from scrapeyard.gateway.limits.memory import MemoryLimiter
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.reading import ReadSources
