@@ -20,6 +20,7 @@ BENCHES = {
     "engine": "benchmarks.engine",
     "extraction": "benchmarks.extraction",
     "jobs": "benchmarks.jobs",
+    "patterns": "benchmarks.patterns",
     "repository": "benchmarks.repository",
     "sandbox": "benchmarks.sandbox",
 }

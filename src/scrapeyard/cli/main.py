@@ -12,7 +12,7 @@ import sys
 import typer
 
 from scrapeyard import __version__
-from scrapeyard.cli.authoring import dev, shell
+from scrapeyard.cli.authoring import dev, patterns, shell
 from scrapeyard.cli.authoring.publish import register_publish, register_signing
 from scrapeyard.cli.authoring.record import register_new, register_record
 from scrapeyard.cli.authoring.test import register_certify, register_test, register_validate
@@ -45,7 +45,8 @@ for register in (
     ),
     *(runs.register, jobs.register, schedule.register),
     *(scrapers.register, register_workers, register_sites, cache.register, audit.register, secrets.register),
-    *(register_new, dev.register, shell.register, register_validate, register_record, register_test, register_certify),
+    *(register_new, dev.register, shell.register, patterns.register),
+    *(register_validate, register_record, register_test, register_certify),
     *(register_publish, register_signing, browser.register, doctor.register, config.register, register_demo),
 ):
     register(app)
