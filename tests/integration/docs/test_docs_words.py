@@ -177,9 +177,12 @@ def test_troubleshooting_page_names_every_bad_end_and_problem() -> None:
         assert f"`{name}`" in page, f"docs/troubleshooting.md does not tell of {name}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_pages_stay_short(page: Path) -> None:
-    """Without the tables in which things are looked up: they grow with what they list."""
+    """Without the tables in which things are looked up, which grow with what they list. The changelog may grow, too: it
+    is read from its top."""
     tables = r"<!-- (table|steps) -->.*<!-- end of \1 -->"
     text = re.sub(tables, "", page.read_text("utf-8"), flags=re.DOTALL)
     assert len(text.splitlines()) <= 260
