@@ -14,7 +14,7 @@ import pytest
 from scrapeyard.engines.browser.found import find_browser
 from scrapeyard.engines.browser.host import ProcessHost, start_host
 from scrapeyard.engines.browser.operations import Operation
-from scrapeyard.engines.browser.port import ContextEnd, ContextOptions, Done, HostContext
+from scrapeyard.engines.browser.port import USUAL_HOST, ContextEnd, ContextOptions, Done, HostContext, HostKind
 from scrapeyard.errors import FetchFailed
 from scrapeyard.settings import BrowserSettings
 
@@ -153,13 +153,15 @@ async def opened(
 
 
 @asynccontextmanager
-async def hosted(folder: Path, **settings: Any) -> AsyncIterator[tuple[ProcessHost, UnixProxy]]:
+async def hosted(
+    folder: Path, kind: HostKind = USUAL_HOST, **settings: Any
+) -> AsyncIterator[tuple[ProcessHost, UnixProxy]]:
     """A host with a browser, and the proxy that is all it can reach."""
     found_browser(settings.get("driver", "patchright"))
     folder.mkdir(parents=True, exist_ok=True)
     proxy = await UnixProxy(folder / "proxy").start()
     try:
-        host = await start_host(BrowserSettings(**settings), proxy.path, folder / "hosts")
+        host = await start_host(BrowserSettings(**settings), proxy.path, folder / "hosts", kind)
         try:
             yield host, proxy
         finally:

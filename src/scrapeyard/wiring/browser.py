@@ -8,7 +8,7 @@ from pathlib import Path
 from scrapeyard.engines.browser.engine import Browsers, ChooseExit
 from scrapeyard.engines.browser.host import start_host
 from scrapeyard.engines.browser.hosts import BrowserHosts
-from scrapeyard.engines.browser.port import BrowserHost
+from scrapeyard.engines.browser.port import BrowserHost, HostKind
 from scrapeyard.engines.browser.proxy.server import BrowserProxy
 from scrapeyard.engines.browser.sessions import BrowserSessions
 from scrapeyard.engines.budget.meters import Meters
@@ -40,9 +40,9 @@ def make_browsers(
         settings.http, dns=dns, budgets=budgets, pools=pools, sites=sites, meters=meters, folder=_socket_folder
     )
 
-    async def start() -> BrowserHost:
+    async def start(kind: HostKind) -> BrowserHost:
         await proxy.start()
-        return await start_host(settings.browser, proxy.path, _private_folder())
+        return await start_host(settings.browser, proxy.path, _private_folder(), kind)
 
     return Browsers(
         settings.browser,

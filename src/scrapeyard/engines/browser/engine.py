@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -13,12 +14,14 @@ from scrapeyard.engines.browser.hosts import BrowserHosts
 from scrapeyard.engines.browser.operations import Operation
 from scrapeyard.engines.browser.places import place_of
 from scrapeyard.engines.browser.port import (
+    USUAL_HOST,
     BrowserHost,
     ContextEnd,
     ContextOptions,
     Done,
     ForwardProxy,
     HostContext,
+    HostKind,
     LogMessage,
     Passage,
 )
@@ -39,6 +42,8 @@ _CONTAINER_FILES = (
 _CLOSE_SECONDS = 20.0
 _BY_PROXY = (ExitReason.FETCH_CONNECT, ExitReason.FETCH_PROXY, ExitReason.FETCH_DNS, ExitReason.FETCH_PROTOCOL)
 """Reasons by which the browser tells that the forward proxy refused; the proxy knows why."""
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?")
+"""The rest is for the driver to refuse."""
 
 ChooseExit = Callable[[Caller, str], Proxy | None]
 """The exit that policy asks for, by caller and session. Raises FetchFailed."""
@@ -87,7 +92,7 @@ class Browsers:
         """As `BrowserEngine.open`."""
         exit_proxy = self._choose_exit(caller, options.session) if way == "policy" else way
         options = _placed(options, (exit_proxy.country if exit_proxy else caller.policy.country) or "")
-        async with self._seat(), self._hosts.lent() as host:
+        async with self._seat(), self._hosts.lent(_kind(options)) as host:
             state = await self._state(options, caller)
             user, password = self._proxy.admit(Passage(caller=caller, exit=exit_proxy))
             context = OpenContext(host, next(self._numbers), self._proxy, user, exit_proxy)
@@ -217,6 +222,10 @@ def _placed(options: ContextOptions, country: str) -> ContextOptions:
         latitude=options.latitude if has_position else place.latitude,
         longitude=options.longitude if has_position else place.longitude,
     )
+
+
+def _kind(options: ContextOptions) -> HostKind:
+    return HostKind(language=options.locale) if _LANGUAGE.fullmatch(options.locale) else USUAL_HOST
 
 
 def _by_proxy(refusal: str, error: FetchFailed) -> FetchFailed:

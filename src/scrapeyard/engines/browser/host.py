@@ -17,7 +17,7 @@ from scrapeyard.background import Background
 from scrapeyard.engines.browser import wire
 from scrapeyard.engines.browser.found import find_browser
 from scrapeyard.engines.browser.operations import Operation
-from scrapeyard.engines.browser.port import ContextEnd, Done, HostContext, LogMessage
+from scrapeyard.engines.browser.port import USUAL_HOST, ContextEnd, Done, HostContext, HostKind, LogMessage
 from scrapeyard.errors import FetchFailed
 from scrapeyard.framed_process import FramedProcess, start_process
 from scrapeyard.model import ExitReason
@@ -41,7 +41,9 @@ _decode_end: Final = msgspec.msgpack.Decoder(ContextEnd).decode
 _decode_message: Final = msgspec.msgpack.Decoder(LogMessage).decode
 
 
-async def start_host(settings: BrowserSettings, proxy_socket: str, folder: Path) -> "ProcessHost":
+async def start_host(
+    settings: BrowserSettings, proxy_socket: str, folder: Path, kind: HostKind = USUAL_HOST
+) -> "ProcessHost":
     """Start the process, its driver and its browser. `folder` is private to the hosts of this user; what dead ones left
     there is removed. Raises FetchFailed (`browser_unavailable`)."""
     found = await asyncio.to_thread(find_browser, settings)
@@ -57,6 +59,7 @@ async def start_host(settings: BrowserSettings, proxy_socket: str, folder: Path)
         arguments=settings.arguments,
         socket=proxy_socket,
         folder=str(own),
+        language=kind.language,
     )
     try:
         process = await start_process(

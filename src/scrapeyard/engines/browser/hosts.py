@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from scrapeyard.background import Background
-from scrapeyard.engines.browser.port import BrowserHost
+from scrapeyard.engines.browser.port import USUAL_HOST, BrowserHost, HostKind
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import BrowserSettings
@@ -17,7 +17,10 @@ _LOOK_SECONDS = 5.0
 _REST_SECONDS = 5.0
 """After a browser did not start, those who come meanwhile hear of the same failure."""
 
-StartHost = Callable[[], Awaitable[BrowserHost]]
+_MAX_KINDS = 4
+"""Browsers that take contexts at once; each is for another language."""
+
+StartHost = Callable[[HostKind], Awaitable[BrowserHost]]
 """Raises FetchFailed (`browser_unavailable`)."""
 
 
@@ -35,15 +38,15 @@ class _Host:
 
 
 class BrowserHosts:
-    """Lends hosts. At most one takes new contexts; one that is worn ends with its last context."""
+    """Lends hosts. At most one of each kind takes new contexts; one that is worn ends with its last context."""
 
     def __init__(self, settings: BrowserSettings, start_host: StartHost) -> None:
         self._settings = settings
         self._start_host = start_host
-        self._current: _Host | None = None
+        self._current: dict[HostKind, _Host] = {}
         self._worn: set[_Host] = set()
         self._starting = asyncio.Lock()
-        self._failed: tuple[float, FetchFailed] | None = None
+        self._failed: dict[HostKind, tuple[float, FetchFailed]] = {}
         self._background = Background()
         self._stopped = False
 
@@ -56,7 +59,8 @@ class BrowserHosts:
         self._stopped = True
         await self._background.stop()
         async with self._starting:
-            hosts, self._current = [*self._worn, *([self._current] if self._current else [])], None
+            hosts = [*self._worn, *self._current.values()]
+            self._current.clear()
             self._worn.clear()
         for each in hosts:
             await each.host.end()
@@ -64,13 +68,13 @@ class BrowserHosts:
     @property
     def pids(self) -> list[int]:
         """Of the hosts that run."""
-        return [each.host.pid for each in (*self._worn, self._current) if each is not None]
+        return [each.host.pid for each in (*self._worn, *self._current.values())]
 
     @asynccontextmanager
-    async def lent(self) -> AsyncIterator[BrowserHost]:
+    async def lent(self, kind: HostKind = USUAL_HOST) -> AsyncIterator[BrowserHost]:
         """A host for one context. Raises FetchFailed (`browser_unavailable`)."""
         async with self._starting:
-            mine = await self._ready()
+            mine = await self._ready(await self._make_room(kind))
             mine.open += 1
             mine.opened += 1
         try:
@@ -82,24 +86,34 @@ class BrowserHosts:
                 self._worn.discard(mine)
                 await asyncio.shield(mine.host.end())
 
-    async def _ready(self) -> _Host:
-        current = self._current
+    async def _make_room(self, kind: HostKind) -> HostKind:
+        """The kind, or the usual one if all others are in use: it serves every language, if less well."""
+        if kind in self._current or len(self._current) < _MAX_KINDS or kind.light:
+            return kind
+        if free := [each for each in self._current.items() if not each[1].open]:
+            oldest = min(free, key=lambda each: each[1].free_since)
+            await self._retire(oldest[0], "another language is needed")
+            return kind
+        return USUAL_HOST
+
+    async def _ready(self, kind: HostKind) -> _Host:
+        current = self._current.get(kind)
         if current is not None and not (worn := self._wear(current)):
             return current
         if current is not None:
-            await self._retire(current, worn)
+            await self._retire(kind, worn)
         if self._stopped:
             raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, "this worker is stopping")
-        if self._failed is not None and self._failed[0] > time.monotonic():
-            raise _copy(self._failed[1])
+        if kind in self._failed and self._failed[kind][0] > time.monotonic():
+            raise _copy(self._failed[kind][1])
         try:
-            self._current = _Host(await self._start_host())
+            started = self._current[kind] = _Host(await self._start_host(kind))
         except FetchFailed as error:
-            self._failed = (time.monotonic() + _REST_SECONDS, _copy(error))
+            self._failed[kind] = (time.monotonic() + _REST_SECONDS, _copy(error))
             raise
-        self._failed = None
-        log.info("browser.started", pid=self._current.host.pid)
-        return self._current
+        self._failed.pop(kind, None)
+        log.info("browser.started", pid=started.host.pid)
+        return started
 
     def _wear(self, host: _Host) -> str:
         """Why it should take no more contexts; empty: it may."""
@@ -111,10 +125,10 @@ class BrowserHosts:
             return f"it ran for {self._settings.minutes_each:g} minutes"
         return host.worn
 
-    async def _retire(self, host: _Host, why: str) -> None:
+    async def _retire(self, kind: HostKind, why: str) -> None:
+        host = self._current.pop(kind)
         log.info("browser.retired", pid=host.host.pid, why=why, contexts=host.opened)
         host.worn = why
-        self._current = None
         if host.open:
             self._worn.add(host)
         else:
@@ -127,13 +141,11 @@ class BrowserHosts:
                 await self._look()
 
     async def _look(self) -> None:
-        host = self._current
-        if host is None:
-            return
-        if not host.open and time.monotonic() - host.free_since >= self._settings.idle_seconds:
-            await self._retire(host, "nobody needs it")
-        elif (memory := await host.host.memory_mb()) > self._settings.memory_mb:
-            await self._retire(host, f"it uses {memory:.0f} MB")
+        for kind, host in list(self._current.items()):
+            if not host.open and time.monotonic() - host.free_since >= self._settings.idle_seconds:
+                await self._retire(kind, "nobody needs it")
+            elif (memory := await host.host.memory_mb()) > self._settings.memory_mb:
+                await self._retire(kind, f"it uses {memory:.0f} MB")
 
 
 def _copy(error: FetchFailed) -> FetchFailed:

@@ -199,6 +199,21 @@ class HostContext(Struct, frozen=True, kw_only=True):
     """Of one answer: a page's HTML, a picture, a file."""
 
 
+USUAL_LANGUAGE = "en-US"
+
+
+class HostKind(Struct, frozen=True, kw_only=True):
+    """Which host a context needs."""
+
+    language: str = USUAL_LANGUAGE
+    """Of the whole browser: workers of a page know no other."""
+    light: bool = False
+    """A small browser without layout."""
+
+
+USUAL_HOST = HostKind()
+
+
 class BrowserHost(Protocol):
     """The process that holds driver and browser, seen from the worker. It has no network but a way to the socket of the
     forward proxy, in a network namespace of its own where the system allows one."""

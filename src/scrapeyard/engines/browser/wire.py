@@ -41,6 +41,8 @@ class HostPlan(Struct, frozen=True, kw_only=True):
     """Of the forward proxy."""
     folder: str
     """Private; everything that the browser writes goes there."""
+    language: str
+    """Of the whole browser."""
 
 
 class HostFacts(Struct, frozen=True, kw_only=True):

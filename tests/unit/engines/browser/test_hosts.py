@@ -11,6 +11,7 @@ from scrapeyard.engines.browser.engine import contexts_by_memory
 from scrapeyard.engines.browser.hosts import BrowserHosts
 from scrapeyard.engines.browser.inside.launch import NoBrowser, launch
 from scrapeyard.engines.browser.wire import HostPlan
+from scrapeyard.engines.browser.port import HostKind
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import BrowserSettings
@@ -20,8 +21,9 @@ from tests.contract.sandboxes import eventually
 class Host:
     """Stands for a process: only its life matters here."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, language: str) -> None:
         self.pid = pid
+        self.language = language
         self.is_alive = True
         self.megabytes = 100.0
         self.ended = 0
@@ -38,18 +40,19 @@ class Yard:
     def __init__(self, **settings: object) -> None:
         self.made: list[Host] = []
         self.fails = False
+        self.lent: Any = None
         given = BrowserSettings.model_validate({"idle_seconds": 0.2, **settings})
         self.hosts = BrowserHosts(given, self._start)
 
-    async def _start(self) -> Any:
+    async def _start(self, kind: HostKind) -> Any:
         if self.fails:
             raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, "it does not start")
-        self.made.append(Host(len(self.made)))
+        self.made.append(Host(len(self.made), kind.language))
         return self.made[-1]
 
-    async def take(self) -> AsyncExitStack:
+    async def take(self, language: str = "en-US") -> AsyncExitStack:
         stack = AsyncExitStack()
-        await stack.enter_async_context(self.hosts.lent())
+        self.lent = await stack.enter_async_context(self.hosts.lent(HostKind(language=language)))
         return stack
 
 
@@ -107,7 +110,7 @@ async def test_a_browser_that_grew_is_replaced(yards: list[Yard]) -> None:
     yard = await started(yards, idle_seconds=0.4, memory_mb=256)
     one = await yard.take()
     yard.made[0].megabytes = 300
-    await eventually(lambda: len(yard.hosts.pids) == 1 and yard.hosts._current is None)
+    await eventually(lambda: len(yard.hosts.pids) == 1 and not yard.hosts._current)
     await one.aclose()
     assert yard.made[0].ended == 1
 
@@ -121,7 +124,7 @@ async def test_one_that_does_not_start_is_told_and_tried_again_later(yards: list
     yard.fails = False
     with pytest.raises(FetchFailed, match="does not start"):
         await yard.take()
-    yard.hosts._failed = None
+    yard.hosts._failed.clear()
     await (await yard.take()).aclose()
 
 
@@ -152,6 +155,20 @@ async def test_others_than_chromium_need_a_network_namespace() -> None:
         arguments=(),
         socket="",
         folder="",
+        language="en-US",
     )
     with pytest.raises(NoBrowser, match="firefox needs a network namespace"):
         await launch(plan, 1, "not permitted")
+
+
+async def test_each_language_has_a_browser_of_its_own_up_to_four(yards: list[Yard]) -> None:
+    yard = await started(yards, idle_seconds=60)
+    held = [await yard.take(language) for language in ("en-US", "de-DE", "ko-KR", "ja-JP", "de-DE")]
+    assert [host.language for host in yard.made] == ["en-US", "de-DE", "ko-KR", "ja-JP"]
+    fifth = await yard.take("fr-FR")
+    assert yard.lent.language == "en-US", "all are in use: the usual one serves"
+    await held[2].aclose()
+    sixth = await yard.take("fr-FR")
+    assert (yard.lent.language, yard.made[2].ended) == ("fr-FR", 1)
+    for each in (*held, fifth, sixth):
+        await each.aclose()

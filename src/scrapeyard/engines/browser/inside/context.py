@@ -67,9 +67,16 @@ class HeldContext:
     """A context in the browser. `start` before use; `close` of `evidence.py` ends it."""
 
     def __init__(
-        self, context: HostContext, native: "BrowserContext", driver: "Driver", say: Callable[[LogMessage], None]
+        self,
+        context: HostContext,
+        native: "BrowserContext",
+        driver: "Driver",
+        say: Callable[[LogMessage], None],
+        locale: str = "",
     ) -> None:
+        """`locale`: of numbers and dates, where the browser itself has the language and the driver was not told."""
         self.options = context.options
+        self._locale = locale
         self.max_bytes = context.max_bytes
         self.first_state = context.state
         self.native = native
@@ -98,7 +105,7 @@ class HeldContext:
             self.native.on("console", self._note_console)
             self.native.on("weberror", self._note_error)
         await self.blocking.start(self.native)
-        await self.native.new_page()
+        await self._set_locale(await self.native.new_page())
 
     @property
     def open_tabs(self) -> list[Tab]:
@@ -162,6 +169,7 @@ class HeldContext:
         if self._is_full():
             raise step_failed(f"a context has at most {MAX_TABS} open tabs, and {MAX_NUMBERS} in all; close some")
         page = await self.native.new_page()
+        await self._set_locale(page)
         return next(tab for tab in self._tabs if tab.page is page)
 
     async def wait_for_tab(self, opener: Tab) -> Tab:
@@ -193,6 +201,12 @@ class HeldContext:
         except self.driver.error:
             raise step_failed(f"{what}: only Chromium can do this") from None
 
+    async def _set_locale(self, page: "Page") -> None:
+        tab = next((tab for tab in self._tabs if tab.page is page), None)
+        if self._locale and tab is not None:
+            with suppress(self.driver.error):  # it holds for a process, and another tab there may have set it
+                await (await self.devtools(tab, "locale")).send("Emulation.setLocaleOverride", {"locale": self._locale})
+
     def _is_full(self) -> bool:
         return len(self.open_tabs) >= MAX_TABS or len(self._tabs) >= MAX_NUMBERS
 
@@ -205,6 +219,8 @@ class HeldContext:
         page.on("download", self._take_download)
         self._tabs.append(tab)
         self._tab_opened.set()
+        if self._locale and len(self._tabs) > 1:  # a page opened it
+            self.background.spawn(self._quietly(self._set_locale(page)), name="set-locale")
 
     def _note_crash(self, tab: Tab) -> None:
         tab.has_crashed = True

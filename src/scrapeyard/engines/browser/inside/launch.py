@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,11 +26,27 @@ _ARGUMENTS: Final = (
     "--disable-crash-reporter",
     "--no-pings",
     "--mute-audio",
-    "--window-size=1366,768",  # a usual window on a usual screen; contexts that name a size have their own
-    "--screen-info={1920x1080}",
+    "--window-size=1366,768",  # a usual window on a usual screen with a taskbar; contexts may name another size
+    "--screen-info={1920x1080 workAreaBottom=48}",
     "--disable-blink-features=AutomationControlled",
+    "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",  # a mouse
+    "--force-effective-connection-type=4G",  # otherwise the proxy on loopback looks like a network without any delay
+    "--use-fake-device-for-media-stream",  # a camera and a microphone, as most computers have
     "--js-flags=--max-old-space-size=1024",
 )
+_WINDOWED: Final = (
+    "--ozone-platform=headless",
+    "--ignore-gpu-blocklist",
+    "--use-gl=angle",
+    "--use-angle=gl-egl",
+    "--disable-gpu-compositing",
+    "--disable-gpu-rasterization",
+)
+"""On Linux the browser runs in its usual mode, with windows on a screen that nobody sees: its headless mode tells in the
+user agents of workers, in client hints and by its scrollbars. Mesa draws WebGL, and nothing else."""
+_GRAPHICS: Final = {"force_gl_vendor": "Intel", "force_gl_renderer": "Mesa Intel(R) UHD Graphics 620 (KBL GT2)"}
+"""What Mesa calls itself where the machine has no graphics card: a common one."""
+_HAS_WINDOWS: Final = sys.platform == "linux"
 
 
 class Driver:
@@ -52,11 +69,20 @@ class Driver:
 class LaunchedBrowser:
     """A browser with its driver."""
 
-    def __init__(self, driver: Driver, playwright: "Playwright", browser: "Browser", facts: HostFacts) -> None:
+    def __init__(
+        self, driver: Driver, playwright: "Playwright", browser: "Browser", facts: HostFacts, language: str
+    ) -> None:
         self.driver = driver
         self.playwright = playwright
         self.browser = browser
         self.facts = facts
+        self.language = language
+        """Of the whole browser; empty: it has none of its own."""
+
+    @property
+    def is_headless_chromium(self) -> bool:
+        """Whether it says so in its user agent."""
+        return self.facts.browser == "chromium" and not _HAS_WINDOWS
 
 
 class NoBrowser(Exception):
@@ -79,7 +105,7 @@ async def launch(plan: HostPlan, port: int, no_namespace: str) -> LaunchedBrowse
         no_sandbox=no_sandbox,
         no_video=_find_video_obstacle(),
     )
-    return LaunchedBrowser(driver, playwright, browser, facts)
+    return LaunchedBrowser(driver, playwright, browser, facts, plan.language if plan.name == "chromium" else "")
 
 
 async def _try_sandboxes(driver: Driver, playwright: "Playwright", plan: HostPlan, port: int) -> "tuple[Browser, str]":
@@ -98,10 +124,12 @@ async def _try_sandboxes(driver: Driver, playwright: "Playwright", plan: HostPla
 async def _launch(driver: Driver, playwright: "Playwright", plan: HostPlan, port: int, *, sandbox: bool) -> "Browser":
     kind = getattr(playwright, plan.name)
     is_chromium = plan.name == "chromium"
+    has_windows = is_chromium and _HAS_WINDOWS
     try:
         browser: Browser = await kind.launch(
             executable_path=plan.executable or None,
-            args=[*(_ARGUMENTS if is_chromium else ()), *plan.arguments],
+            headless=not has_windows,
+            args=_arguments(plan, has_windows=has_windows),
             chromium_sandbox=sandbox if is_chromium else None,
             downloads_path=f"{plan.folder}/downloads",
             timeout=_SECONDS * 1000,
@@ -116,11 +144,25 @@ async def _launch(driver: Driver, playwright: "Playwright", plan: HostPlan, port
     return browser
 
 
+def _arguments(plan: HostPlan, *, has_windows: bool) -> list[str]:
+    if plan.name != "chromium":
+        return list(plan.arguments)
+    languages = dict.fromkeys((plan.language, plan.language.partition("-")[0]))  # as browsers have it: de-DE, de
+    return [
+        *_ARGUMENTS,
+        *(_WINDOWED if has_windows else ()),
+        f"--accept-lang={','.join(languages)}",
+        *plan.arguments,
+    ]
+
+
 def _environment(plan: HostPlan) -> dict[str, str | float | bool]:
     """The browser needs no more of ours."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH") if name in os.environ}
     temporary = str(Path(plan.folder, TEMPORARY).resolve())
-    return {**kept, "HOME": plan.folder, "TMPDIR": temporary, "XDG_CONFIG_HOME": plan.folder}
+    graphics = {} if any(Path("/dev/dri").glob("renderD*")) else _GRAPHICS
+    mesa = {"EGL_PLATFORM": "surfaceless", "LP_NUM_THREADS": "1", **graphics}
+    return {**kept, **mesa, "HOME": plan.folder, "TMPDIR": temporary, "XDG_CONFIG_HOME": plan.folder}
 
 
 def _find_video_obstacle() -> str:

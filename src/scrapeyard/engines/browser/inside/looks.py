@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from scrapeyard.engines.browser.inside.launch import LaunchedBrowser
 
 _VIEWPORT: Final = {"width": 1280, "height": 720}
+_SCREEN: Final = {"width": 1920, "height": 1080}
 
 
 def context_arguments(context: HostContext, launched: "LaunchedBrowser", proxy: dict[str, str]) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def context_arguments(context: HostContext, launched: "LaunchedBrowser", proxy: 
         "proxy": proxy,
         "java_script_enabled": options.java_script,
         "accept_downloads": True,
-        "locale": options.locale or None,
+        "locale": options.locale if options.locale != launched.language else None,
         "timezone_id": options.timezone or None,
         "extra_http_headers": dict(options.headers) or None,
         "storage_state": context.state or None,
@@ -34,6 +35,7 @@ def context_arguments(context: HostContext, launched: "LaunchedBrowser", proxy: 
             "width": options.width or usual["width"],
             "height": options.height or usual["height"],
         }
+        arguments.setdefault("screen", _SCREEN)
     if options.latitude is not None and options.longitude is not None:
         arguments["geolocation"] = {"latitude": options.latitude, "longitude": options.longitude}
         arguments["permissions"] = ["geolocation"]
@@ -44,7 +46,7 @@ def context_arguments(context: HostContext, launched: "LaunchedBrowser", proxy: 
 
 def _device(options: ContextOptions, launched: "LaunchedBrowser") -> dict[str, Any]:
     if not options.device:
-        return {"user_agent": _usual_agent(launched)} if launched.facts.browser == "chromium" else {}
+        return {"user_agent": _usual_agent(launched)} if launched.is_headless_chromium else {}
     try:
         device = dict(launched.playwright.devices[options.device])
     except KeyError:

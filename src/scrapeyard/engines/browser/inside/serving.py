@@ -153,7 +153,8 @@ class ContextServer:
 
     async def _make(self, number: int, context: HostContext, arguments: dict[str, Any]) -> None:
         native = await self._launched.browser.new_context(**arguments)
-        held = HeldContext(context, native, self._launched.driver, lambda message: self._log(number, message))
+        locale = context.options.locale if "locale" not in arguments else ""
+        held = HeldContext(context, native, self._launched.driver, lambda message: self._log(number, message), locale)
         self._contexts[number] = held
         await evidence.start_trace(held)
         await held.start()
