@@ -25,7 +25,7 @@ BEHIND = b"<html><title>Shop</title><body><h1>behind the check</h1>" + b"<p>A la
 
 
 class ScriptedSite:
-    """Serves until it is left. `asked` are the paths, in order."""
+    """Serves until it is left. `asked` are the paths and `heard` their headers, in order."""
 
     ITEMS: ClassVar = b"[" + b",".join(b'{"name": "thing %d", "price": %d}' % (n, n) for n in range(30)) + b"]"
 
@@ -33,6 +33,7 @@ class ScriptedSite:
         self.asked: list[str] = []
         self.slow = Event()
         """`/slow.json` is answered once it is set."""
+        self.heard: list[dict[str, str]] = []
         handler = type("Handler", (_Handler,), {"site": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
@@ -60,6 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         self.site.asked.append(path)
+        self.site.heard.append({name.lower(): value for name, value in self.headers.items()})
         cookies = self.headers.get("cookie", "")
         if path == "/moved":
             self._answer(302, b"", location="/shell")

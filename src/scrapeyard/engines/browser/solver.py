@@ -23,6 +23,13 @@ from scrapeyard.settings import EscalationSettings
 _REFUSALS = frozenset({401, 403, 429, 503})
 _LOOK_SECONDS = 0.5
 """Between looks at a page that is still a challenge."""
+_LOOKS = """(() => {
+    const data = navigator.userAgentData, quoted = value => JSON.stringify(String(value).slice(0, 100));
+    const brands = data ? data.brands.slice(0, 5).map(each => `${quoted(each.brand)};v=${quoted(each.version)}`) : [];
+    return [navigator.userAgent, data ? [['sec-ch-ua', brands.join(', ')], ['sec-ch-ua-mobile', data.mobile ? '?1' : '?0'],
+        ['sec-ch-ua-platform', quoted(data.platform)]] : []];
+})()"""
+"""The user agent, and the client hints that go with it."""
 
 
 class BrowserSolver:
@@ -71,7 +78,7 @@ class BrowserSolver:
 
     async def _clearance(self, page: BrowserContext, host: str, proxy: Proxy | None) -> Clearance | None:
         found: list[dict[str, Any]] = msgspec.json.decode((await page.perform(Cookies())).value)
-        agent = msgspec.json.decode((await page.perform(Evaluate(expression="navigator.userAgent"))).value)
+        agent, hints = msgspec.json.decode((await page.perform(Evaluate(expression=_LOOKS))).value)
         cookies = sendable(
             ClearedCookie(
                 name=str(each.get("name", "")),
@@ -88,6 +95,7 @@ class BrowserSolver:
             proxy=proxy,
             now=time.time(),
             most_seconds=self._settings.remember_seconds,
+            hints=tuple((str(name), str(value)) for name, value in hints if str(value).isprintable()),
         )
 
 

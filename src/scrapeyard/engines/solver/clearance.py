@@ -25,7 +25,14 @@ def sendable(cookies: Iterable[ClearedCookie]) -> tuple[ClearedCookie, ...]:
 
 
 def clearance_of(
-    cookies: tuple[ClearedCookie, ...], agent: str, *, host: str, proxy: Proxy | None, now: float, most_seconds: float
+    cookies: tuple[ClearedCookie, ...],
+    agent: str,
+    *,
+    host: str,
+    proxy: Proxy | None,
+    now: float,
+    most_seconds: float,
+    hints: tuple[tuple[str, str], ...] = (),
 ) -> Clearance | None:
     """None: there is nothing that plain HTTP could use. It is trusted for `most_seconds` at most."""
     agent = agent[:512]
@@ -37,6 +44,7 @@ def clearance_of(
         host=host,
         cookies=cookies,
         user_agent=agent,
+        hints=hints,
         profile=profile_of(agent),
         proxy=proxy,
         got_at=now,

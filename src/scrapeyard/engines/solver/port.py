@@ -38,6 +38,8 @@ class Clearance(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whose challenge was passed."""
     cookies: tuple[ClearedCookie, ...]
     user_agent: str
+    hints: tuple[tuple[str, str], ...] = ()
+    """The client hints that this browser sends with every request."""
     profile: str = ""
     """The client's profile that is nearest to the browser."""
     proxy: Proxy | None = None
@@ -63,7 +65,13 @@ class Clearance(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def way(self, host: str, now: float) -> Route:
         """How plain HTTP uses it."""
         cookies = tuple((each.name, each.value) for each in self.cookies if each.goes_to(host, self.host, now))
-        return Route(profile=self.profile, proxy=self.proxy, cookies=cookies, user_agent=self.user_agent)
+        return Route(
+            profile=self.profile,
+            proxy=self.proxy,
+            cookies=cookies,
+            user_agent=self.user_agent,
+            headers=self.hints,
+        )
 
 
 class SolverAway(FetchFailed):

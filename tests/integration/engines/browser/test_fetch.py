@@ -114,9 +114,12 @@ async def test_a_challenge_is_passed_once_and_plain_http_goes_on(tmp_path: Path,
         caller = Caller()
         first = await get(engine, site.url + "challenge", caller)
         assert b"behind the check" in first.body
+        by_browser = [each for each in site.heard if "chromium" in each.get("sec-ch-ua", "").lower()][-1]
         again = await get(engine, site.url + "challenge", caller)
         assert (again.strategy, again.status) == ("clearance", 200)
         assert b"behind the check" in again.body
+        for name in ("user-agent", "sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"):
+            assert site.heard[-1][name] == by_browser[name], "both look like the same browser"
 
 
 async def test_cookies_of_a_session_are_shared_with_plain_http(engine: Engine, site: ScriptedSite) -> None:

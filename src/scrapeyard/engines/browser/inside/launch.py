@@ -42,7 +42,7 @@ _WINDOWED: Final = (
     "--disable-gpu-compositing",
     "--disable-gpu-rasterization",
 )
-"""On Linux the browser runs in its usual mode, with windows on a screen that nobody sees: its headless mode tells in the
+"""On Linux the browser runs in its usual mode, with windows on a screen that nobody sees: headless mode tells in the
 user agents of workers, in client hints and by its scrollbars. Mesa draws WebGL, and nothing else."""
 _GRAPHICS: Final = {"force_gl_vendor": "Intel", "force_gl_renderer": "Mesa Intel(R) UHD Graphics 620 (KBL GT2)"}
 """What Mesa calls itself where the machine has no graphics card: a common one."""
