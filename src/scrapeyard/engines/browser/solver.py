@@ -26,8 +26,9 @@ _LOOK_SECONDS = 0.5
 _LOOKS = """(() => {
     const data = navigator.userAgentData, quoted = value => JSON.stringify(String(value).slice(0, 100));
     const brands = data ? data.brands.slice(0, 5).map(each => `${quoted(each.brand)};v=${quoted(each.version)}`) : [];
-    return [navigator.userAgent, data ? [['sec-ch-ua', brands.join(', ')], ['sec-ch-ua-mobile', data.mobile ? '?1' : '?0'],
-        ['sec-ch-ua-platform', quoted(data.platform)]] : []];
+    if (!data) return [navigator.userAgent, []];
+    return [navigator.userAgent, [['sec-ch-ua', brands.join(', ')], ['sec-ch-ua-mobile', data.mobile ? '?1' : '?0'],
+        ['sec-ch-ua-platform', quoted(data.platform)]]];
 })()"""
 """The user agent, and the client hints that go with it."""
 
