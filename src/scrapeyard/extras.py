@@ -26,6 +26,7 @@ EXTRAS: Final = {
     "captcha": Extra("ddddocr", "pictures of captchas"),
     "documents": Extra("pypdfium2", "PDF, Word and Excel files"),
     "environments": Extra("uv", "packages that scrapers require", "uv"),
+    "light": Extra("lightpanda", "pages in a light browser", "lightpanda"),
     "oidc": Extra("jwt", "tokens of an identity provider"),
     "parquet": Extra("pyarrow", "exports as Parquet"),
     "postgres": Extra("asyncpg", "a PostgreSQL database"),

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from scrapeyard_sdk.text import clean
 
 MAX_URL = 16 * 1024
-ENGINES = ("auto", "http", "browser", "solver")
+ENGINES = ("auto", "http", "browser", "light", "solver")
 BLOCKABLE = ("image", "media", "font", "stylesheet", "tracker")
 LOAD_STATES = ("load", "domcontentloaded", "networkidle", "commit")
 SCROLLS = 20
@@ -109,7 +109,7 @@ def _wishes(options: dict[str, Any]) -> dict[str, Any]:
     if engine not in ENGINES:
         raise ValueError(f"fetch(): engine is one of {', '.join(ENGINES)}")
     wish = _browser_wish(options)
-    if wish and engine != "browser":
+    if wish and engine not in ("browser", "light"):
         raise ValueError(f'fetch(): {next(iter(wish))} needs engine="browser"')
     if wish:
         named["browser"] = wish

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from scrapeyard.engines.browser.found import find_browser
+from scrapeyard.engines.browser.found import find_browser, find_light
 from scrapeyard.engines.browser.host import ProcessHost, start_host
 from scrapeyard.engines.browser.operations import Operation
 from scrapeyard.engines.browser.port import USUAL_HOST, ContextEnd, ContextOptions, Done, HostContext, HostKind
@@ -157,7 +157,10 @@ async def hosted(
     folder: Path, kind: HostKind = USUAL_HOST, **settings: Any
 ) -> AsyncIterator[tuple[ProcessHost, UnixProxy]]:
     """A host with a browser, and the proxy that is all it can reach."""
-    found_browser(settings.get("driver", "patchright"))
+    if not kind.light:
+        found_browser(settings.get("driver", "patchright"))
+    elif words := find_light(BrowserSettings(**settings)).missing:
+        pytest.skip(f"it needs the light browser: {words}")
     folder.mkdir(parents=True, exist_ok=True)
     proxy = await UnixProxy(folder / "proxy").start()
     try:

@@ -918,8 +918,8 @@ export type JobCall = {
   /** Sent as a web form does. */
   form?: Record<string, string | number | boolean>;
 } | string;
-  /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `browser` if `browser` says how. As `input.engine`. */
-  engine?: "auto" | "http" | "browser" | "solver";
+  /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `light` is a small browser without layout. `browser` if `browser` says how. As `input.engine`. */
+  engine?: "auto" | "http" | "browser" | "light" | "solver";
   /** What a browser does with the page before it is read. As `input.browser`. */
   browser?: {
   /** Selector of an element to wait for. */
@@ -2099,8 +2099,8 @@ export type ScheduledScrape = {
   /** Sent as a web form does. */
   form?: Record<string, string | number | boolean>;
 } | string;
-  /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `browser` if `browser` says how. As `input.engine`. */
-  engine?: "auto" | "http" | "browser" | "solver";
+  /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `light` is a small browser without layout. `browser` if `browser` says how. As `input.engine`. */
+  engine?: "auto" | "http" | "browser" | "light" | "solver";
   /** What a browser does with the page before it is read. As `input.browser`. */
   browser?: {
   /** Selector of an element to wait for. */
@@ -2225,8 +2225,8 @@ export type ScrapeCall = {
   /** Sent as a web form does. */
   form?: Record<string, string | number | boolean>;
 } | string;
-  /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `browser` if `browser` says how. As `input.engine`. */
-  engine?: "auto" | "http" | "browser" | "solver";
+  /** How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; `light` is a small browser without layout. `browser` if `browser` says how. As `input.engine`. */
+  engine?: "auto" | "http" | "browser" | "light" | "solver";
   /** What a browser does with the page before it is read. As `input.browser`. */
   browser?: {
   /** Selector of an element to wait for. */

@@ -65,8 +65,9 @@ REQUEST: dict[str, Any] = {
     },
     "engine": {
         "type": "string",
-        "enum": ["auto", "http", "browser", "solver"],
+        "enum": ["auto", "http", "browser", "light", "solver"],
         "description": "How the page is had. Default: `auto`, plain HTTP, and a browser only where that does not do; "
+        "`light` is a small browser without layout. "
         "`browser` if `browser` says how.",
     },
     "browser": {

@@ -52,7 +52,7 @@ class FetchRequest(Struct, frozen=True, kw_only=True):
     """Browser to look like."""
     proxy: str = ""
     """Name of a pool; `none` for no proxy."""
-    engine: Literal["auto", "http", "browser", "solver"] = "auto"
+    engine: Literal["auto", "http", "browser", "light", "solver"] = "auto"
     """`http`: never more than plain HTTP; the others: at once."""
     browser: BrowserWish | None = None
     """How a browser opens it; None: as a person would who only looks."""
@@ -67,7 +67,7 @@ class FetchRequest(Struct, frozen=True, kw_only=True):
 
 Via = Callable[[], Awaitable["FetchResponse"]]
 """Raises FetchFailed."""
-Strategy = Literal["http", "clearance", "browser", "solver", "cache"]
+Strategy = Literal["http", "clearance", "browser", "light", "solver", "cache"]
 
 
 class FetchResponse(Struct, frozen=True, kw_only=True):
@@ -175,7 +175,7 @@ class Route(Struct, frozen=True, kw_only=True):
     """A clearance: (name, value), for the request's own host; the request's own and its session's win."""
     user_agent: str = ""
     """Wins over the profile's: a clearance holds for the browser that got it."""
-    engine: Literal["http", "browser"] = "http"
+    engine: Literal["http", "browser", "light"] = "http"
 
 
 PLAIN = Route()

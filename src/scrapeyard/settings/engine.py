@@ -133,6 +133,9 @@ class BrowserSettings(Section):
         "chromium", description="Browser to start; others than Chromium need the driver playwright and its download."
     )
     executable: str = Field("", description="Path of the browser; empty: one on PATH, or the driver's download.")
+    light_executable: str = Field(
+        "", description='Path of Lightpanda, for engine="light"; empty: that of its package, or one on PATH.'
+    )
     max_contexts: int = Field(
         0,
         ge=0,

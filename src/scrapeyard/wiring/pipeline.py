@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from scrapeyard.engines.browser.engine import ChooseExit
-from scrapeyard.engines.browser.found import find_browser
+from scrapeyard.engines.browser.found import find_browser, find_light
 from scrapeyard.engines.browser.pages import BrowserPages, EngineChoice
 from scrapeyard.engines.browser.port import BrowserEngine
 from scrapeyard.engines.browser.solver import BrowserSolver
@@ -77,11 +77,11 @@ class Engine:
         parts: Sequence[Part],
         *,
         browsers: BrowserEngine | None = None,
-        solver: bool = False,
+        names: Sequence[str] = ("http",),
     ) -> None:
         """`parts` are stopped in their order, after the cache and before the ways. `browsers` None: there are none."""
         self.browsers = browsers
-        self.names = ("http", *(["browser"] if browsers is not None else []), *(["solver"] if solver else []))
+        self.names = tuple(names)
         """The engines that a worker tells it has."""
         self._sites = sites
         self._cached = cached
@@ -131,25 +131,27 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
     def choose_exit(caller: Caller, session: str) -> Proxy | None:
         return ways.exit(caller, session)
 
-    browsers = _browsers(settings, shared, budgets, choose_exit)
+    has_browser, has_light = not find_browser(settings.browser).missing, not find_light(settings.browser).missing
+    browsers = _browsers(settings, shared, budgets, choose_exit) if has_browser or has_light else None
     pages = BrowserPages(browsers, budgets=budgets, meters=shared.meters) if browsers is not None else None
     ways = Ways(
-        EngineChoice(metered, pages),
+        EngineChoice(metered, pages, find_light(settings.browser).missing),
         settings.escalation,
         memory=shared.ways,
         pools=shared.pools,
         profile=settings.http.profile,
         default_pool=settings.proxies.default,
-        solver=_solver(settings, dns, browsers),
+        solver=_solver(settings, dns, browsers if has_browser else None),
         budgets=budgets,
-        browser=browsers is not None,
+        browser=has_browser,
     )
     gated = RateLimited(ways, shared.gate, shared.policies)
     robots = Robots(gated, RobotsCopies(ways, settings.sites.robots_agent), shared.policies)
     budgeted = Budgeted(robots, budgets)
     cached = Cached(budgeted, shared.near, shared.pages, settings.cache)
-    solver = bool(settings.escalation.solver_url)
-    return Engine(shared.sites, cached, budgets, ways, (robots, client, dns), browsers=browsers, solver=solver)
+    has = {"browser": has_browser, "light": has_light, "solver": bool(settings.escalation.solver_url)}
+    names = ("http", *(name for name, is_there in has.items() if is_there))
+    return Engine(shared.sites, cached, budgets, ways, (robots, client, dns), browsers=browsers, names=names)
 
 
 def near_pages(settings: Settings) -> MemoryPages:
@@ -157,9 +159,7 @@ def near_pages(settings: Settings) -> MemoryPages:
     return MemoryPages(int(settings.cache.memory_mb * _MEGABYTE))
 
 
-def _browsers(settings: Settings, shared: Shared, budgets: Budgets, choose_exit: ChooseExit) -> BrowserEngine | None:
-    if find_browser(settings.browser).missing:
-        return None
+def _browsers(settings: Settings, shared: Shared, budgets: Budgets, choose_exit: ChooseExit) -> BrowserEngine:
     from scrapeyard.wiring.browser import make_browsers  # noqa: PLC0415 - most machines have none
 
     return make_browsers(

@@ -28,7 +28,9 @@ Cookies = Annotated[
 ]
 Method = Annotated[str | None, typer.Option(help="Of the request; default: GET, or POST with --body.")]
 Body = Annotated[str | None, typer.Option(help='What is sent: text, {"json": …}, {"form": {…}}, or @file.')]
-EngineName = Annotated[str | None, typer.Option("--engine", help="How pages are had: auto, http, browser or solver.")]
+EngineName = Annotated[
+    str | None, typer.Option("--engine", help="How pages are had: auto, http, browser, light or solver.")
+]
 WaitFor = Annotated[
     str | None, typer.Option("--wait-for", metavar="SELECTOR", help="Open pages in a browser and wait for an element.")
 ]

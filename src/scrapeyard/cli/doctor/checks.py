@@ -186,7 +186,7 @@ PATIENCE_SECONDS = 5.0
 
 async def check_browser(settings: Settings) -> CheckResult:
     """Starts the browser once. A machine without one is well: it does not offer the engine."""
-    from scrapeyard.engines.browser.found import find_browser
+    from scrapeyard.engines.browser.found import find_browser, find_light
     from scrapeyard.engines.browser.host import start_host
 
     if words := find_browser(settings.browser).missing:
@@ -201,6 +201,7 @@ async def check_browser(settings: Settings) -> CheckResult:
         await host.end()
     words = f"{facts.browser} {facts.version} by {facts.driver}"
     weak = [why for why in (facts.no_sandbox, facts.no_namespace) if why]
+    words += ", and Lightpanda" if not find_light(settings.browser).missing else ""
     if not weak:
         return ok("browser", f"{words}, in its own sandbox and network namespace")
     return warn(

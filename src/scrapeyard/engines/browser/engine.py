@@ -14,6 +14,7 @@ from scrapeyard.engines.browser.hosts import BrowserHosts
 from scrapeyard.engines.browser.operations import Operation
 from scrapeyard.engines.browser.places import place_of
 from scrapeyard.engines.browser.port import (
+    LIGHT_HOST,
     USUAL_HOST,
     BrowserHost,
     ContextEnd,
@@ -87,12 +88,17 @@ class Browsers:
 
     @asynccontextmanager
     async def open(
-        self, options: ContextOptions, caller: Caller, *, way: Proxy | Literal["policy"] | None = "policy"
+        self,
+        options: ContextOptions,
+        caller: Caller,
+        *,
+        way: Proxy | Literal["policy"] | None = "policy",
+        light: bool = False,
     ) -> AsyncIterator["OpenContext"]:
         """As `BrowserEngine.open`."""
         exit_proxy = self._choose_exit(caller, options.session) if way == "policy" else way
         options = _placed(options, (exit_proxy.country if exit_proxy else caller.policy.country) or "")
-        async with self._seat(), self._hosts.lent(_kind(options)) as host:
+        async with self._seat(), self._hosts.lent(LIGHT_HOST if light else _kind(options)) as host:
             state = await self._state(options, caller)
             user, password = self._proxy.admit(Passage(caller=caller, exit=exit_proxy))
             context = OpenContext(host, next(self._numbers), self._proxy, user, exit_proxy)

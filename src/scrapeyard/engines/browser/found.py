@@ -46,6 +46,25 @@ def find_browser(settings: BrowserSettings) -> FoundBrowser:
     return FoundBrowser(missing=f"no {settings.name} is installed; run: scrapeyard browser install")
 
 
+def find_light(settings: BrowserSettings) -> FoundBrowser:
+    """The light browser: the program of its package, or one on PATH."""
+    if not settings.enabled:
+        return FoundBrowser(missing="browsers are off; set browser.enabled")
+    if find_spec("playwright") is None:
+        return FoundBrowser(missing="the driver playwright is not installed; run: pip install 'scrapeyard[light]'")
+    if found := _packed_light() if not settings.light_executable else shutil.which(settings.light_executable):
+        return FoundBrowser(executable=found)
+    if settings.light_executable:
+        return FoundBrowser(missing=f"browser.light_executable: there is no program {settings.light_executable}")
+    return FoundBrowser(missing="Lightpanda is not installed; run: pip install 'scrapeyard[light]'")
+
+
+def _packed_light() -> str:
+    spec = find_spec("lightpanda")
+    places = [Path(each) / "lightpanda" for each in (spec.submodule_search_locations or ())] if spec else []
+    return next((str(each) for each in places if each.is_file()), "") or shutil.which("lightpanda") or ""
+
+
 def downloads() -> Path:
     """Where drivers keep the browsers that they download."""
     if given := os.environ.get("PLAYWRIGHT_BROWSERS_PATH"):

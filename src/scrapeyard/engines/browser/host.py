@@ -15,7 +15,7 @@ import msgspec
 
 from scrapeyard.background import Background
 from scrapeyard.engines.browser import wire
-from scrapeyard.engines.browser.found import find_browser
+from scrapeyard.engines.browser.found import find_browser, find_light
 from scrapeyard.engines.browser.operations import Operation
 from scrapeyard.engines.browser.port import USUAL_HOST, ContextEnd, Done, HostContext, HostKind, LogMessage
 from scrapeyard.errors import FetchFailed
@@ -46,13 +46,13 @@ async def start_host(
 ) -> "ProcessHost":
     """Start the process, its driver and its browser. `folder` is private to the hosts of this user; what dead ones left
     there is removed. Raises FetchFailed (`browser_unavailable`)."""
-    found = await asyncio.to_thread(find_browser, settings)
+    found = await asyncio.to_thread(find_light if kind.light else find_browser, settings)
     if found.missing:
         raise _unavailable(found.missing)
     own = await asyncio.to_thread(_make_folder, folder)
     plan = wire.HostPlan(
-        driver=settings.driver,
-        name=settings.name,
+        driver="playwright" if kind.light else settings.driver,  # the other does not get along with it
+        name=wire.LIGHT if kind.light else settings.name,
         executable=found.executable,
         sandbox=settings.sandbox,
         namespace=settings.namespace,
@@ -339,6 +339,7 @@ def _is_below(process: int, ancestor: int, parents: dict[int, int]) -> bool:
 def _is_page(pid: int) -> bool:
     """Whether it is a process of the browser that shows pages."""
     try:
-        return b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"--type=renderer" in words or words.partition(b"\0")[0].endswith(wire.LIGHT.encode())
     except OSError:
         return False

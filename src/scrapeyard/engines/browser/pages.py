@@ -79,13 +79,17 @@ class BrowserPages:
     async def _open(self, request: FetchRequest, context: FetchContext, way: Route) -> FetchResponse:
         began = self._clock()
         visit = _Visit(request, began + _seconds(context), self._clock)
-        async with self._browsers.open(_options(request), context.caller, way=way.proxy) as page:
+        is_light = way.engine == "light"
+        if is_light:
+            _check_light(request.browser)
+        async with self._browsers.open(_options(request), context.caller, way=way.proxy, light=is_light) as page:
             answer = await visit.run(page)
         size = page.received if isinstance(page, OpenContext) else 0
         return msgspec.structs.replace(
             answer,
             elapsed_ms=round((self._clock() - began) * 1000, 2),
             bytes_received=size,
+            strategy="light" if is_light else "browser",
             proxy_class=way.proxy.proxy_class if way.proxy else "",
             proxy=way.proxy.name if way.proxy else "",
         )
@@ -173,6 +177,16 @@ def answer_of(opened: Done, seen: Done | None = None) -> FetchResponse:
     )
 
 
+def _check_light(wish: BrowserWish | None) -> None:
+    """Raises FetchFailed for what needs a layout."""
+    if wish is None:
+        return
+    asked = {"screenshot": wish.screenshot, "scroll": wish.scroll, "device": wish.device, "block": wish.block}
+    if named := [name for name, value in asked.items() if value]:
+        message = f'the light browser has no layout and no {named[0]}; use engine="browser" for it'
+        raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, message)
+
+
 def _options(request: FetchRequest) -> ContextOptions:
     wish = request.browser or BrowserWish()
     given = {
@@ -198,14 +212,18 @@ def _seconds(context: FetchContext) -> float:
 class EngineChoice:
     """A RoutedFetch that leads to the engine which the route names."""
 
-    def __init__(self, http: RoutedFetch, browser: RoutedFetch | None) -> None:
+    def __init__(self, http: RoutedFetch, browser: RoutedFetch | None, no_light: str = "") -> None:
+        """`no_light`: why there is no light browser; empty: there is one."""
         self._http = http
         self._browser = browser
+        self._no_light = no_light
 
     async def __call__(self, context: FetchContext, way: Route = PLAIN) -> FetchResponse:
         """As `RoutedFetch`. Raises FetchFailed (`browser_unavailable`) where there is none."""
         if way.engine == "http":
             return await self._http(context, way)
+        if way.engine == "light" and self._no_light:
+            raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, f"this worker has no light browser: {self._no_light}")
         if self._browser is None:
             raise no_browser()
         return await self._browser(context, way)

@@ -134,11 +134,16 @@ class BrowserEngine(Protocol):
         """Close every context, end every process, remove every folder. May be called twice."""
 
     def open(
-        self, options: ContextOptions, caller: Caller, *, way: Proxy | Literal["policy"] | None = "policy"
+        self,
+        options: ContextOptions,
+        caller: Caller,
+        *,
+        way: Proxy | Literal["policy"] | None = "policy",
+        light: bool = False,
     ) -> AbstractAsyncContextManager[BrowserContext]:
         """A context, closed at the end whatever happens; waits for one that is free. It leaves by the exit `way`; None:
-        straight. Raises FetchFailed: `browser_unavailable` (none is installed, or it does not start), and as policy
-        says."""
+        straight. `light`: in the small browser, which has no layout. Raises FetchFailed: `browser_unavailable` (none is
+        installed, or it does not start), and as policy says."""
 
 
 class Passage(Struct, frozen=True, kw_only=True):
@@ -212,6 +217,7 @@ class HostKind(Struct, frozen=True, kw_only=True):
 
 
 USUAL_HOST = HostKind()
+LIGHT_HOST = HostKind(light=True)
 
 
 class BrowserHost(Protocol):

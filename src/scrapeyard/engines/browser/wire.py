@@ -13,6 +13,8 @@ MAX_FILES_BYTES: Final = 64 * 1024 * 1024
 FRAMING: Final = Framing(96 * 1024 * 1024)
 TEMPORARY: Final = "tmp"
 """In the private folder of a host: temporary files of the browser."""
+LIGHT: Final = "lightpanda"
+"""Name of the light browser in a plan."""
 STOP: Final = signal.SIGUSR1
 """Ends a supervisor. Not SIGTERM: that is sent to whole groups, and the worker decides what ends."""
 HELLO: Final = b"H"
@@ -25,6 +27,11 @@ ANSWER: Final = b"A"
 """From the host: HostAnswer."""
 EVENT: Final = b"E"
 """From the host: HostEvent."""
+
+
+ABILITIES: Final = ("blocking", "dialogs", "evidence", "files", "frames", "layout", "looks", "ports", "storage", "tabs")
+"""What browsers may lack. `files`: uploads and downloads; `layout`: sizes, scrolling, pictures, editable text; `looks`:
+devices, user agents, speed of the network; `ports`: it opens no unsafe ones; `storage`: local storage that is kept."""
 
 
 class HostPlan(Struct, frozen=True, kw_only=True):
@@ -57,6 +64,8 @@ class HostFacts(Struct, frozen=True, kw_only=True):
     """Why Chromium's sandbox is off; empty: it is on."""
     no_video: str = ""
     """Why videos cannot be recorded; empty: they can."""
+    abilities: tuple[str, ...] = ABILITIES
+    """What it can do of what not every browser can."""
     failure: str = ""
     """Why there is no browser; the process ends then."""
 

@@ -48,11 +48,12 @@ class SoftBlockHistory:
 NO_POOL = "none"
 SOLVER_COST = 50.0
 _BROWSER_COST = 20.0
+_LIGHT_COST = 5.0
 _CLASS_COST = {"datacenter": 2.0, "residential": 10.0, "unlocker": 25.0}
 _PROFILE_COST = 0.1
 """Between equals the one that comes first in the settings is cheaper."""
 
-Kind = Literal["first", "profile", "tier", "browser", "solver"]
+Kind = Literal["first", "profile", "tier", "browser", "light", "solver"]
 
 
 class Pools(Protocol):
@@ -78,9 +79,14 @@ class RouteOption(Struct, frozen=True, kw_only=True):
     cost: float = 1.0
 
     @property
+    def engine(self) -> Literal["http", "browser", "light"]:
+        """What makes the request."""
+        return self.kind if self.kind in ("browser", "light") else "http"
+
+    @property
     def name(self) -> str:
         """As it is remembered and shown."""
-        face = self.kind if self.kind in ("solver", "browser") else self.profile or "plain"
+        face = self.kind if self.kind in ("solver", "browser", "light") else self.profile or "plain"
         return face if self.pool == NO_POOL else f"{face} via {self.pool}"
 
 
@@ -144,7 +150,10 @@ class RoutePlanner:
 
     def browsing(self, request: FetchRequest, caller: Caller) -> RouteOption:
         """The browser, by the request's own exit."""
-        return RouteOption(kind="browser", pool=self.first(request, caller).pool, cost=_BROWSER_COST)
+        pool = self.first(request, caller).pool
+        if request.engine == "light":
+            return RouteOption(kind="light", pool=pool, cost=_LIGHT_COST)
+        return RouteOption(kind="browser", pool=pool, cost=_BROWSER_COST)
 
     def exit(self, rung: RouteOption, caller: Caller, *, site: str = "", session: str = "") -> Proxy | None:
         """The exit of a rung; None: none. Raises FetchFailed."""

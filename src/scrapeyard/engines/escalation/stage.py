@@ -3,7 +3,6 @@
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -72,7 +71,7 @@ class Escalation:
         known = await self._gear.memory.recall(self._site)
         if self._request.engine == "solver":
             return await self._at_once()
-        if self._request.engine == "browser":
+        if self._request.engine in ("browser", "light"):
             return await self._by_browser_alone()
         if (held := self._held(known)) is not None:
             page = await self._with_clearance(held)
@@ -134,8 +133,7 @@ class Escalation:
     async def _plain(self, rung: RouteOption) -> FetchResponse | None:
         """None: blocked, or the way itself failed."""
         try:
-            engine: Literal["http", "browser"] = "browser" if rung.kind == "browser" else "http"
-            way = Route(profile=rung.profile, proxy=self._exit(rung), engine=engine)
+            way = Route(profile=rung.profile, proxy=self._exit(rung), engine=rung.engine)
             response = await self._gear.inner(self._timed(), way)
         except FetchFailed as error:
             if error.reason not in _SKIPPED or (error.reason is ExitReason.FETCH_BUDGET and self._report.is_empty):

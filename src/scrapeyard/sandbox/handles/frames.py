@@ -78,7 +78,7 @@ class FetchFrame(_Numbered, tag="fetch", tag_field="t"):
     session: Annotated[str, Meta(max_length=64)] = ""
     profile: Annotated[str, Meta(max_length=64)] = ""
     proxy: Annotated[str, Meta(max_length=64)] = ""
-    engine: Literal["auto", "http", "browser", "solver"] = "auto"
+    engine: Literal["auto", "http", "browser", "light", "solver"] = "auto"
     browser: WishFrame | None = None
     certificate: Text = ""
     keep: Short = ""

@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 
 from scrapeyard.engines.browser.host import ProcessHost
+from scrapeyard.engines.browser.port import LIGHT_HOST, USUAL_HOST
 from tests.services.browser import OpenPage, hosted, opened
 from tests.services.static_site import StaticSite
 
@@ -34,11 +35,21 @@ def page_at(site: StaticSite) -> Callable[..., str]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def host(driver: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ProcessHost]:
     """Shared by the module's tests."""
-    async with hosted(tmp_path_factory.mktemp("host"), driver=driver) as (host, _):
+    settings, kind = ({}, LIGHT_HOST) if driver == "light" else ({"driver": driver}, USUAL_HOST)
+    async with hosted(tmp_path_factory.mktemp("host"), kind, **settings) as (host, _):
         yield host
 
 
-@pytest.fixture(scope="module", params=["patchright", "playwright"])
+@pytest.fixture(autouse=True)
+def able(request: pytest.FixtureRequest) -> None:
+    """Skips a test that needs what its browser says it lacks."""
+    if (needs := request.node.get_closest_marker("needs")) and "host" in request.fixturenames:
+        lacking = set(needs.args) - set(request.getfixturevalue("host").facts.abilities)
+        if lacking:
+            pytest.skip(f"this browser has no {', '.join(sorted(lacking))}")
+
+
+@pytest.fixture(scope="module", params=["patchright", "playwright", "light"])
 def driver(request: pytest.FixtureRequest) -> str:
     """Both are promised to do the same."""
     return str(request.param)

@@ -31,6 +31,7 @@ PROBE = """async () => ({
 })"""
 
 
+@pytest.mark.needs("looks")
 async def test_a_page_sees_no_machine(page: OpenPage, page_at: PageAt, site: StaticSite) -> None:
     await page.do(do.Goto(url=page_at("probe.html", "<p>x")))
     seen: dict[str, Any] = await page.do(do.Evaluate(expression=PROBE))
@@ -47,6 +48,7 @@ async def test_a_page_sees_no_machine(page: OpenPage, page_at: PageAt, site: Sta
     assert not any("proxy" in name for name in headers)
 
 
+@pytest.mark.needs("looks")
 async def test_options(host: ProcessHost, page_at: PageAt, site: StaticSite) -> None:
     url = page_at("options.html", "<p>x")
     options = {
@@ -62,6 +64,7 @@ async def test_options(host: ProcessHost, page_at: PageAt, site: StaticSite) -> 
         assert await page.do(do.Evaluate(expression=look)) == ["de-DE", "Asia/Seoul", "Mine/1", 700, 500, 37.5]
 
 
+@pytest.mark.needs("looks")
 async def test_devices(host: ProcessHost, page_at: PageAt) -> None:
     async with opened(host, device="Pixel 7") as page:
         await page.do(do.Goto(url=page_at("device.html", "<p>x")))
@@ -74,6 +77,7 @@ async def test_devices(host: ProcessHost, page_at: PageAt) -> None:
             pass
 
 
+@pytest.mark.needs("looks")
 async def test_without_javascript(host: ProcessHost, page_at: PageAt) -> None:
     async with opened(host, java_script=False) as page:
         html = "<p>before</p><script>document.body.textContent = 'after'</script>"
@@ -82,6 +86,7 @@ async def test_without_javascript(host: ProcessHost, page_at: PageAt) -> None:
         assert await page.do(do.Read(selector="p")) == ["before"]
 
 
+@pytest.mark.needs("storage")
 async def test_contexts_share_nothing_and_keep_their_state(host: ProcessHost, page_at: PageAt) -> None:
     url = page_at("state.html", "<script>document.cookie = 'a=1'; localStorage.setItem('b', '2')</script>")
     look = "[document.cookie, localStorage.getItem('b')]"
@@ -97,6 +102,7 @@ async def test_contexts_share_nothing_and_keep_their_state(host: ProcessHost, pa
         assert await page.do(do.Evaluate(expression=look)) == ["a=1", "2"]
 
 
+@pytest.mark.needs("looks")
 async def test_a_context_has_a_cache_and_shows_its_credentials_to_no_site(host: ProcessHost) -> None:
     if host.facts.no_namespace:
         pytest.skip(f"no namespaces here: {host.facts.no_namespace}")
@@ -115,6 +121,7 @@ async def test_a_context_has_a_cache_and_shows_its_credentials_to_no_site(host: 
         assert not any("authorization" in name for asked in asked_site.asked for name in asked.headers)
 
 
+@pytest.mark.needs("blocking")
 async def test_blocked_kinds_are_not_asked_for(host: ProcessHost, page_at: PageAt, site: StaticSite) -> None:
     html = "<img src=/a.png><link rel=stylesheet href=/a.css><script src=/a.js></script>"
     async with opened(host, block=("image", "stylesheet")) as page:
@@ -125,6 +132,7 @@ async def test_blocked_kinds_are_not_asked_for(host: ProcessHost, page_at: PageA
     assert not {"/a.png", "/a.css"} & set(site.paths())
 
 
+@pytest.mark.needs("evidence")
 async def test_evidence(host: ProcessHost, page_at: PageAt) -> None:
     async with opened(host, evidence=Evidence(har=True, trace=True)) as page:
         await page.do(do.Goto(url=page_at("evidence.html", "<p>x")))
@@ -152,6 +160,7 @@ async def test_messages_of_the_page(page: OpenPage, page_at: PageAt, driver: str
     assert page.host.messages(page.number) == []
 
 
+@pytest.mark.needs("evidence")
 async def test_live_view(page: OpenPage, page_at: PageAt) -> None:
     html = "<p>x</p><script>setInterval(() => document.body.append(1), 50)</script>"
     await page.do(do.Goto(url=page_at("live.html", html)))

@@ -36,6 +36,7 @@ async def test_history(page: OpenPage, page_at: PageAt) -> None:
     assert (await page.do(do.Reload()))["url"] == two
 
 
+@pytest.mark.needs("layout")
 async def test_clicks_and_forms(page: OpenPage, page_at: PageAt) -> None:
     await page.do(do.Goto(url=page_at("form.html", FORM)))
     await page.do(do.Fill(selector="#name", text="Ann"))
@@ -49,6 +50,7 @@ async def test_clicks_and_forms(page: OpenPage, page_at: PageAt) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.needs("layout")
 async def test_change_sets_whatever_it_is(page: OpenPage, page_at: PageAt) -> None:
     await page.do(do.Goto(url=page_at("change.html", FORM)))
     for selector, value in (("#name", "Bob"), ("#kind", "2"), ("#yes", "true"), ("#free", "words")):
@@ -174,6 +176,7 @@ async def test_what_does_not_come_times_out(page: OpenPage, page_at: PageAt, ope
     assert "\n" not in failure.message
 
 
+@pytest.mark.needs("files")
 async def test_upload(page: OpenPage, page_at: PageAt) -> None:
     html = "<input type=file multiple id=f><button id=b onclick='f.click()'>choose</button>"
     await page.do(do.Goto(url=page_at("upload.html", html)))
@@ -189,6 +192,7 @@ async def test_upload(page: OpenPage, page_at: PageAt) -> None:
         await page.do(do.Upload(selector="#f", files=files), b"abc")
 
 
+@pytest.mark.needs("files")
 async def test_download(page: OpenPage, page_at: PageAt, site: StaticSite) -> None:
     def attachment(handler: object, content: bytes) -> None:
         headers = {"Content-Disposition": "attachment; filename=list.csv", "Content-Type": "text/csv"}
@@ -203,6 +207,7 @@ async def test_download(page: OpenPage, page_at: PageAt, site: StaticSite) -> No
     assert (await page.fails(do.Download(selector="#get", max_bytes=100))).reason is ExitReason.FETCH_TOO_LARGE
 
 
+@pytest.mark.needs("layout")
 async def test_scroll_to_the_end_of_a_page_that_grows(page: OpenPage, page_at: PageAt) -> None:
     html = """<div id=list></div><p id=foot>end</p><script>let n = 0;
         const grow = () => { if (n++ < 4) list.insertAdjacentHTML('beforeend', '<div style="height:1500px">x</div>') };
@@ -218,6 +223,7 @@ async def test_scroll_to_the_end_of_a_page_that_grows(page: OpenPage, page_at: P
     assert await page.do(do.Evaluate(expression="scrollY")) > 3000
 
 
+@pytest.mark.needs("layout")
 async def test_pictures(page: OpenPage, page_at: PageAt) -> None:
     await page.do(do.Goto(url=page_at("picture.html", "<div style='height:3000px'>x</div><b>small</b>")))
     window = (await page.done(do.Screenshot())).raw
@@ -250,6 +256,7 @@ async def test_responses(page: OpenPage, page_at: PageAt) -> None:
     assert {each["status"] for each in await page.do(do.Responses(pattern="*/none", bodies=False))} == {404}
 
 
+@pytest.mark.needs("tabs")
 async def test_tabs(page: OpenPage, page_at: PageAt) -> None:
     inner = page_at("inner.html", "<h1>in</h1>")
     await page.do(do.Goto(url=page_at("opener.html", f"<a href={inner} target=_blank>open</a>")))
@@ -264,6 +271,7 @@ async def test_tabs(page: OpenPage, page_at: PageAt) -> None:
     assert (await page.fails(do.Content(tab=7))).reason is ExitReason.BROWSER_STEP
 
 
+@pytest.mark.needs("frames")
 async def test_frames(page: OpenPage, page_at: PageAt) -> None:
     page_at("leaf.html", "<button onclick='this.textContent=\"done\"'>leaf</button>")
     page_at("branch.html", "<iframe name=leaf src=leaf.html></iframe>")
@@ -276,6 +284,7 @@ async def test_frames(page: OpenPage, page_at: PageAt) -> None:
     assert (await page.fails(do.Content(frame=("5",)))).reason is ExitReason.BROWSER_STEP
 
 
+@pytest.mark.needs("dialogs")
 async def test_dialogs_never_block(page: OpenPage, page_at: PageAt) -> None:
     html = "<script>window.first = confirm('sure?'); window.said = prompt('name?')</script>"
     url = page_at("dialog.html", html)
@@ -287,6 +296,7 @@ async def test_dialogs_never_block(page: OpenPage, page_at: PageAt) -> None:
     assert await page.do(do.Evaluate(expression="[first, said]")) == [True, "Ann"]
 
 
+@pytest.mark.needs("looks")
 async def test_viewport_and_network(page: OpenPage, page_at: PageAt) -> None:
     url = page_at("viewport.html", "x")
     await page.do(do.Goto(url=url))
@@ -308,7 +318,7 @@ async def test_viewport_and_network(page: OpenPage, page_at: PageAt) -> None:
         ("javascript:alert(1)", ExitReason.FETCH_BAD_URL),
         ("view-source:http://a.test/", ExitReason.FETCH_BAD_URL),
         ("not a url", ExitReason.FETCH_BAD_URL),
-        ("https://127.0.0.1:9/", ExitReason.FETCH_BAD_URL),
+        pytest.param("https://127.0.0.1:9/", ExitReason.FETCH_BAD_URL, marks=pytest.mark.needs("ports")),
         ("https://nowhere.invalid/", ExitReason.FETCH_CONNECT),
     ],
 )

@@ -89,6 +89,8 @@ class HeldContext:
         self.pages = 0
         self.has_failed = False
         """Whether the last operation did."""
+        self.keeps_storage = True
+        """Whether its local storage can be read and written."""
         self.live_view: asyncio.Task[None] | None = None
         self.background = Background()
         self._say = say
@@ -132,7 +134,7 @@ class HeldContext:
 
     async def _perform(self, tab: Tab, operation: do.Operation, raw: bytes) -> Done:
         what = describe(operation)
-        if tab.has_crashed:
+        if self._is_dead(tab):
             raise crashed(f"{what}: the page crashed")
         if type(operation) in ACTING:
             tab.acted_at, tab.opened_before = self.responses.count, len(self._tabs)
@@ -142,7 +144,7 @@ class HeldContext:
         except (TimeoutError, self.driver.timeout_error):
             raise timed_out(what, step.seconds) from None
         except self.driver.error as error:
-            raise crashed(f"{what}: the page crashed") if tab.has_crashed else explain(error, what) from None
+            raise crashed(f"{what}: the page crashed") if self._is_dead(tab) else explain(error, what) from None
         return self._bounded(result, what)
 
     def _bounded(self, result: Any, what: str) -> Done:
@@ -160,7 +162,7 @@ class HeldContext:
         if operation.tab >= len(self._tabs):
             raise step_failed(f"{describe(operation)}: there is no tab {operation.tab}; there are {len(self._tabs)}")
         tab = self._tabs[operation.tab]
-        if tab.page.is_closed() and not tab.has_crashed:
+        if tab.page.is_closed() and not self._is_dead(tab):
             raise step_failed(f"{describe(operation)}: tab {operation.tab} is closed")
         return tab
 
@@ -206,6 +208,10 @@ class HeldContext:
         if self._locale and tab is not None:
             with suppress(self.driver.error):  # it holds for a process, and another tab there may have set it
                 await (await self.devtools(tab, "locale")).send("Emulation.setLocaleOverride", {"locale": self._locale})
+
+    def _is_dead(self, tab: Tab) -> bool:
+        browser = self.native.browser
+        return tab.has_crashed or (browser is not None and not browser.is_connected())
 
     def _is_full(self) -> bool:
         return len(self.open_tabs) >= MAX_TABS or len(self._tabs) >= MAX_NUMBERS

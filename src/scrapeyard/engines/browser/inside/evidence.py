@@ -83,9 +83,10 @@ async def _state(context: "HeldContext") -> dict[str, Any]:
     """Only where it is kept under a name. What cannot be read stays as it was at the beginning."""
     if not context.options.session:
         return {}
-    if (state := await _within(_STATE_SECONDS, context.native.storage_state(), context)) is not None:
-        return dict(state)
-    context.warn("the page's local storage cannot be read; it is kept as it was before")
+    if context.keeps_storage:
+        if (state := await _within(_STATE_SECONDS, context.native.storage_state(), context)) is not None:
+            return dict(state)
+        context.warn("the page's local storage cannot be read; it is kept as it was before")
     cookies = await _within(_COOKIES_SECONDS, context.native.cookies(), context)
     if cookies is None:
         context.warn("the page's cookies cannot be read; they are kept as they were before")

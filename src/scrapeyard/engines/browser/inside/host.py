@@ -26,6 +26,7 @@ def main() -> None:
 async def _serve(plan: wire.HostPlan, no_namespace: str) -> None:
     from scrapeyard.engines.browser.inside.forwarder import Forwarder  # noqa: PLC0415 - not before the forks
     from scrapeyard.engines.browser.inside.launch import NoBrowser, launch  # noqa: PLC0415
+    from scrapeyard.engines.browser.inside.light import launch_light  # noqa: PLC0415
     from scrapeyard.engines.browser.inside.serving import ContextServer  # noqa: PLC0415
 
     reader, writer = await _open_pipes()
@@ -34,7 +35,10 @@ async def _serve(plan: wire.HostPlan, no_namespace: str) -> None:
             raise NoBrowser(f"there is no network namespace for the browser: {no_namespace}")
         forwarder = Forwarder(plan.socket)
         await forwarder.start()
-        launched = await launch(plan, forwarder.port, no_namespace)
+        if plan.name == wire.LIGHT:
+            launched = await launch_light(plan, no_namespace)
+        else:
+            launched = await launch(plan, forwarder.port, no_namespace)
     except NoBrowser as failure:
         facts = wire.HostFacts(driver=plan.driver, browser=plan.name, version="", failure=str(failure))
         writer.write(wire.FRAMING.pack(wire.HELLO, wire.encode(facts)))

@@ -155,6 +155,7 @@ class ContextServer:
         native = await self._launched.browser.new_context(**arguments)
         locale = context.options.locale if "locale" not in arguments else ""
         held = HeldContext(context, native, self._launched.driver, lambda message: self._log(number, message), locale)
+        held.keeps_storage = "storage" in self._launched.facts.abilities
         self._contexts[number] = held
         await evidence.start_trace(held)
         await held.start()

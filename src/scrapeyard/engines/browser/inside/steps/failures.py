@@ -20,6 +20,26 @@ _REASONS: Final = (
     ),
     (re.compile(r"EMPTY_RESPONSE|INVALID_|HTTP2?_|QUIC|RESPONSE_|CONTENT_LENGTH"), ExitReason.FETCH_PROTOCOL),
 )
+_CURL: Final = re.compile(r"^([A-Z][A-Za-z0-9]+) at [a-z]+:")
+"""As the light browser tells it."""
+_CURL_REASONS: Final = {
+    "CouldntResolveHost": ExitReason.FETCH_DNS,
+    "CouldntConnect": ExitReason.FETCH_CONNECT,
+    "RecvError": ExitReason.FETCH_CONNECT,
+    "SendError": ExitReason.FETCH_CONNECT,
+    "GotNothing": ExitReason.FETCH_PROTOCOL,
+    "WeirdServerReply": ExitReason.FETCH_PROTOCOL,
+    "Http2": ExitReason.FETCH_PROTOCOL,
+    "PartialFile": ExitReason.FETCH_PROTOCOL,
+    "BadContentEncoding": ExitReason.FETCH_DECODE,
+    "OperationTimedout": ExitReason.FETCH_TIMEOUT,
+    "PeerFailedVerification": ExitReason.FETCH_TLS,
+    "SslConnectError": ExitReason.FETCH_TLS,
+    "TooManyRedirects": ExitReason.FETCH_REDIRECTS,
+    "FilesizeExceeded": ExitReason.FETCH_TOO_LARGE,
+    "UrlMalformat": ExitReason.FETCH_BAD_URL,
+    "UnsupportedProtocol": ExitReason.FETCH_BAD_URL,
+}
 _CRASHED: Final = ("Target crashed", "Page crashed", "has crashed", "Connection closed", "browser has disconnected")
 _CLOSED: Final = "has been closed"
 _MAX_WORDS: Final = 500
@@ -58,6 +78,8 @@ def explain(error: Exception, what: str) -> FetchFailed:
         name = found[1] or found[2]
         reason = next((reason for pattern, reason in _REASONS if pattern.search(name)), ExitReason.BROWSER_STEP)
         return FetchFailed(reason, f"{what}: the browser says {found[0]}", cause=found[0])
+    if (named := _CURL.match(text)) and named[1] in _CURL_REASONS:
+        return FetchFailed(_CURL_REASONS[named[1]], f"{what}: the browser says {named[1]}", cause=named[1])
     return step_failed(f"{what}: {text}")
 
 
