@@ -112,10 +112,8 @@ class LightBrowsers:
 
 
 def _own_arguments(arguments: dict[str, Any]) -> list[str]:
-    """Of one context. The address of its proxy names the run."""
-    proxy = arguments["proxy"]
-    server = str(proxy["server"]).removeprefix("http://")
-    given = [*_ARGUMENTS, "--http-proxy", f"http://{proxy['username']}:{proxy['password']}@{server}"]
+    """Of one context. Its proxy knows whose it is."""
+    given = [*_ARGUMENTS, "--http-proxy", arguments["proxy"]["server"]]
     if _TAG.fullmatch(locale := arguments.get("locale", "")):
         given += ["--locale", locale]
     if _ZONE.fullmatch(zone := arguments.get("timezone_id", "")):
