@@ -10,8 +10,8 @@ import pytest
 from scrapeyard.engines.browser.engine import contexts_by_memory
 from scrapeyard.engines.browser.hosts import BrowserHosts
 from scrapeyard.engines.browser.inside.launch import NoBrowser, launch
-from scrapeyard.engines.browser.wire import HostPlan
 from scrapeyard.engines.browser.port import HostKind
+from scrapeyard.engines.browser.wire import HostPlan
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import BrowserSettings
