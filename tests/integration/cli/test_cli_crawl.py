@@ -142,6 +142,12 @@ def test_an_interrupted_crawl_keeps_its_pages_and_goes_on(stand: Stand, site: Li
     assert not (stand.folder / "site.csv.crawl").exists()
 
 
+def test_a_private_host_is_refused_with_the_option_that_allows_it(stand: Stand, site: LinkedSite) -> None:
+    ended = stand.cli("crawl", f"{site.url}/", "-o", "site.csv")
+    assert ended.status == 1
+    assert "--allow-private lets it fetch private" in ended.err
+
+
 def test_a_killed_crawl_loses_no_page_that_was_read(stand: Stand, site: LinkedSite) -> None:
     site.held = frozenset({"/a/1"})
     with stand.started("crawl", f"{site.url}/", "--allow-private", "-o", "site.csv") as process:

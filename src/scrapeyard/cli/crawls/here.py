@@ -31,7 +31,7 @@ def crawl(asked: Crawl, *, allow_private: bool) -> Ended:
     settings = load({"http": {"allow_private": allow_private or None}})
     quiet(settings.log)
     ended = cast("Ended", runner()(until_done(_crawl(asked, call, settings))))
-    if any(ExitReason.FETCH_PRIVATE_ADDRESS in note for note in ended.notes):
+    if not allow_private and any(ExitReason.FETCH_PRIVATE_ADDRESS in note for note in ended.notes):
         typer.echo("scrapeyard: --allow-private lets it fetch private and loopback addresses", err=True)
     if ended.job["status"] in ("completed", "failed"):
         asked.forget()
