@@ -95,7 +95,9 @@ class FileMasters(LocalMasters):
         self._write(list(self._keys.values())[:1])
 
     def _make(self) -> None:
-        """Of two processes that make it at once, one wins, and both read its key."""
+        """Of two processes that make it at once, one wins, and both read its key. A cluster may have no data directory
+        yet."""
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         own = self._written([os.urandom(KEY_BYTES)])
         try:
             os.link(own, self._path)

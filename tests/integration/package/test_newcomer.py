@@ -176,7 +176,8 @@ def test_a_cluster_of_two_workers(newcomer: Newcomer, installed: Installed, tmp_
     with ExitStack() as stack:
         valkey, postgres = stack.enter_context(ValkeyServer()), stack.enter_context(PostgresServer())
         stack.callback(postgres.close)
-        shared = {"REDIS_URL": valkey.url, "DATABASE_URL": postgres.url}
+        data = str(tmp_path / "data")  # with the master key, which every process of a cluster needs
+        shared = {"REDIS_URL": valkey.url, "DATABASE_URL": postgres.url, "SCRAPEYARD_DATA_DIR": data}
         first = start(installed, tmp_path / "first", "up", "--port", "0", **shared)
         stack.callback(first.stop)
         newcomer.with_server(str(first.wait_for("gateway.listening")["url"]))
