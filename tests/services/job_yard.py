@@ -159,14 +159,15 @@ def outcome_of(item: BatchItem, reason: ExitReason, seconds: float, now: float, 
 
 
 @asynccontextmanager
-async def job_yard(folder: Path) -> AsyncIterator[JobYard]:
+async def job_yard(folder: Path, settings: Settings | None = None) -> AsyncIterator[JobYard]:
     """One on SQLite, with a queue in memory and a dispatcher that is worked by hand."""
     clock, queue, store = Clock(), MemoryQueue(), SqlStore(migrated(folder / "jobs.sqlite"))
     async with AsyncExitStack() as stack:
         for part in (store, queue):
             await part.start()
             stack.push_async_callback(part.stop)
-        dispatcher = Dispatcher(Settings(), store, queue, ObjectBlobs.in_folder(folder / "blobs"), clock)
+        blobs = ObjectBlobs.in_folder(folder / "blobs")
+        dispatcher = Dispatcher(settings or Settings(), store, queue, blobs, clock)
         stack.push_async_callback(dispatcher.stop)
         yield JobYard(clock=clock, queue=queue, store=store, dispatcher=dispatcher)
 

@@ -2786,6 +2786,50 @@ export type UsageDocument = {
   captcha_cost: number;
 };
 
+/** Usage by what was asked for, in the order of its columns. */
+export type UsageReportDocument = {
+  /** The first day. */
+  since: string;
+  /** The last day. */
+  until: string;
+  /** What it is grouped by. */
+  by: Array<"client" | "day" | "scraper" | "site">;
+  /** Whether there are more rows than one answer has; ask for less. */
+  truncated: boolean;
+  /** Sums, one for each group. */
+  rows: Array<UsageRowDocument>;
+};
+
+/** What was used. Columns that the answer is not grouped by are null. */
+export type UsageRowDocument = {
+  /** In UTC, as 2026-01-31. */
+  day: string | null;
+  /** Empty: nobody was asked. */
+  client: string | null;
+  /** Empty: the platform itself, as for sitemaps. */
+  scraper: string | null;
+  /** Empty: runs and browsers, which belong to no single site. */
+  site: string | null;
+  /** Runs, and items of jobs, that have ended. */
+  runs: number;
+  /** Requests to the web. */
+  fetches: number;
+  /** Those of them without an answer. */
+  failures: number;
+  /** Received, in all. */
+  megabytes: number;
+  /** Without a proxy. */
+  direct_megabytes: number;
+  /** Through proxies in data centres. */
+  datacenter_megabytes: number;
+  /** Through residential proxies. */
+  residential_megabytes: number;
+  /** Through web unlockers. */
+  unlocker_megabytes: number;
+  /** How long pages of browsers were open. */
+  browser_seconds: number;
+};
+
 /** What went through. */
 export type UseDocument = {
   /** Requests that were sent. */
@@ -3569,6 +3613,13 @@ export interface Operations {
     body: undefined;
     answer: Response;
   };
+  /** Usage. */
+  get_usage: {
+    path: undefined;
+    query: { by?: Array<"day" | "client" | "scraper" | "site"> | null; since?: string | null; until?: string | null; client?: string | null; scraper?: string | null; site?: string | null; format?: "json" | "csv" | null };
+    body: undefined;
+    answer: UsageReportDocument;
+  };
   /** The audit. */
   list_audit: {
     path: undefined;
@@ -3657,6 +3708,7 @@ export const routes = {
   root: ["GET", "/"],
   live: ["GET", "/api/live"],
   metrics: ["GET", "/metrics"],
+  get_usage: ["GET", "/api/usage"],
   list_audit: ["GET", "/api/audit"],
 } as const;
 

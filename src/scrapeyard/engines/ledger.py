@@ -51,6 +51,8 @@ class Ledger:
         self.captcha_cost = 0.0
         """As the vendor bills it."""
         self.browser_pages = 0
+        self.browser_ms = 0.0
+        """How long contexts of browsers were open, added up."""
         self.browser_saved = 0
         """Bytes that blocking of images and the like has saved, about."""
         self.warned: set[str] = set()
@@ -63,10 +65,11 @@ class Ledger:
             name = proxy_class or "direct"
             self.bytes_by_class[name] = self.bytes_by_class.get(name, 0) + spent.bytes
 
-    def count_browser(self, *, pages: int, saved: int) -> None:
+    def count_browser(self, *, pages: int, saved: int, ms: float = 0.0) -> None:
         """Add what a browser's context did."""
         self.browser_pages += pages
         self.browser_saved += saved
+        self.browser_ms += ms
 
     def warn(self, words: str) -> None:
         """To the author."""

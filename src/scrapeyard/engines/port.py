@@ -112,6 +112,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Limits the hosts; None: no limit but the platform's own."""
     run_id: str = ""
     job_id: str = ""
+    client: str = ""
+    """Who owns the run or job; empty if nobody was asked."""
     has_rate: bool = False
     """Whether the job has a rate of its own, so that `sites.job_rate` does not hold for it."""
     policy: FetchPolicy = FetchPolicy()

@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from scrapeyard.gateway import cache, proxies, secrets, sites, webhooks
+from scrapeyard.gateway import cache, proxies, secrets, sites, usage, webhooks
 from scrapeyard.gateway.audit import routes as audit
 from scrapeyard.gateway.audit.addresses import CallerAddresses
 from scrapeyard.gateway.audit.middleware import REQUEST_ID, Audited
@@ -40,7 +40,6 @@ from scrapeyard.gateway.scrapers import channels, state
 from scrapeyard.gateway.scrapers import routes as scrapers
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.model import Scraper
-from scrapeyard.model.identity import ClientLimits
 from scrapeyard.settings import GatewaySettings
 
 __all__ = ["GatewayServices", "api_document", "create_app"]
@@ -51,7 +50,7 @@ ROUTERS = (
     *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
     *(schedules.router, webhooks.router),
     *(scrapers.router, channels.router, state.router, sites.router, proxies.router, cache.router, secrets.router),
-    *(operations.router, audit.router),
+    *(operations.router, usage.router, audit.router),
 )
 """In the order in which the document lists their routes."""
 CALLS = (ScrapeCall, MapCall, JobCall, AppendCall)
@@ -89,18 +88,13 @@ def application(gateway: Gateway) -> FastAPI:
     problems.install(app)
     app.add_middleware(HotPath, path=runs.SCRAPE_PATH, answer=runs.answerer(gateway))
     app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20), larger=_upload_limit(settings))
-    app.add_middleware(Limited, limiter=gateway.services.limiter, default=_client_limits(gateway))
+    default = gateway.services.settings.clients.as_limits()
+    app.add_middleware(Limited, limiter=gateway.services.limiter, budgets=gateway.client_budgets, default=default)
     app.add_middleware(Authentication, authenticator=gateway.authenticator, access=RouteAccess(app.routes))
     _wrap(app, settings, gateway.services.settings.log.lang)
     _audit(app, gateway)
     _document(app, gateway)
     return app
-
-
-def _client_limits(gateway: Gateway) -> ClientLimits:
-    """Of clients that have none of their own."""
-    given = gateway.services.settings.clients
-    return ClientLimits(rate=given.rate, concurrency=given.concurrency)
 
 
 def _lifespan(gateway: Gateway) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.engines.budget.clients import ClientBudgets
 from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.politeness.policies import SitePolicies
@@ -78,6 +79,7 @@ class Gateway:
     def __init__(self, services: GatewayServices) -> None:
         settings = services.settings
         self.services = services
+        self.client_budgets = ClientBudgets(services.store.meters, services.clock)
         self.audit = AuditLog(services.store.audit, services.clock)
         self.authenticator = Authenticator(_credentials(settings))
         self.metrics = GatewayMetrics(self._read_sources, lambda: self.waiters.count)

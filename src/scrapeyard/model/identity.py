@@ -46,6 +46,20 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
     daily: ClientBudget = ClientBudget()
     monthly: ClientBudget = ClientBudget()
 
+    def over(self, default: "ClientLimits") -> "ClientLimits":
+        """The same with the default's values where it has none."""
+        return ClientLimits(
+            rate=self.rate or default.rate,
+            concurrency=self.concurrency or default.concurrency,
+            daily=_over(self.daily, default.daily),
+            monthly=_over(self.monthly, default.monthly),
+        )
+
+
+def _over(budget: ClientBudget, default: ClientBudget) -> ClientBudget:
+    names = ClientBudget.__struct_fields__
+    return ClientBudget(**{name: getattr(budget, name) or getattr(default, name) for name in names})
+
 
 class Identity(Struct, frozen=True, kw_only=True):
     """Who calls."""

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from scrapeyard.model.identity import ClientBudget, ClientLimits
 from scrapeyard.settings.section import Section
 
 RoleName = Literal["", "client", "viewer", "operator", "admin"]
@@ -17,6 +18,29 @@ class ClientSettings(Section):
 
     rate: float = Field(0, ge=0, le=100_000, description="Calls a second; 0: no limit.")
     concurrency: int = Field(0, ge=0, le=100_000, description="Calls that run at once; 0: no limit.")
+    daily_runs: int = Field(0, ge=0, description="Runs and items of jobs in a day, in UTC; 0: no limit.")
+    daily_fetches: int = Field(0, ge=0, description="Requests to the web in a day; 0: no limit.")
+    daily_mb: float = Field(0, ge=0, description="Megabytes received in a day; 0: no limit.")
+    daily_residential_mb: float = Field(
+        0, ge=0, description="Megabytes through residential proxies and unlockers in a day; 0: no limit."
+    )
+    daily_browser_seconds: float = Field(0, ge=0, description="Seconds of browsers in a day; 0: no limit.")
+    monthly_runs: int = Field(0, ge=0, description="Runs and items of jobs in a calendar month; 0: no limit.")
+    monthly_fetches: int = Field(0, ge=0, description="Requests to the web in a month; 0: no limit.")
+    monthly_mb: float = Field(0, ge=0, description="Megabytes received in a month; 0: no limit.")
+    monthly_residential_mb: float = Field(
+        0, ge=0, description="Megabytes through residential proxies and unlockers in a month; 0: no limit."
+    )
+    monthly_browser_seconds: float = Field(0, ge=0, description="Seconds of browsers in a month; 0: no limit.")
+
+    def as_limits(self) -> ClientLimits:
+        """Convert to the model's ClientLimits."""
+        names = ClientBudget.__struct_fields__
+        daily, monthly = (
+            ClientBudget(**{name: getattr(self, f"{period}_{name}") for name in names})
+            for period in ("daily", "monthly")
+        )
+        return ClientLimits(rate=self.rate, concurrency=self.concurrency, daily=daily, monthly=monthly)
 
 
 class OidcSettings(Section):

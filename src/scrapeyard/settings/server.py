@@ -203,7 +203,9 @@ class RetentionSettings(Section):
     )
     webhooks_days: float = Field(7, gt=0, description="Days to keep delivered or given-up webhook messages.")
     audit_days: float = Field(365, ge=1, description="Days to keep the audit of changes and refused calls.")
-    usage_days: float = Field(90, ge=31, description="Days to keep the daily traffic figures of sites and proxies.")
+    usage_days: float = Field(
+        90, ge=31, description="Days to keep the daily usage of clients, scrapers, sites and proxies."
+    )
 
 
 class LogSettings(Section):

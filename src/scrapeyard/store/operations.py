@@ -1,6 +1,6 @@
 """Everything besides runs and jobs: heartbeats, leadership, idempotency keys, sessions, meters."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import json
@@ -32,6 +32,7 @@ from scrapeyard.store.ports.operations import (
     StateEntry,
     Use,
     UseBy,
+    UseFilter,
 )
 from scrapeyard.store.ports.runs import KeyedAnswer
 from scrapeyard.store.runs.rows import queued_row, run_statements
@@ -273,8 +274,8 @@ def _state_at(scraper_id: str, key: str) -> ColumnElement[bool]:
 
 
 _ROWS: Final = 500
-_COUNTED: Final = ("requests", "failures", "bytes")
-_KEY: Final = ("day", "writer", "job_id", "site", "pool", "proxy_class")
+_COUNTED: Final = ("requests", "failures", "bytes", "runs", "browser_ms")
+_KEY: Final = ("day", "writer", "job_id", "site", "pool", "proxy_class", "client", "scraper")
 _SITES: Final = 1000
 
 
@@ -291,7 +292,13 @@ class SqlMeters(SqlPart):
             await self._database.write_rows(statement, rows[start : start + _ROWS])
 
     async def use(
-        self, by: Sequence[UseBy], since: str, *, sites: Sequence[str] | None = None, limit: int = 1000
+        self,
+        by: Sequence[UseBy],
+        since: str,
+        *,
+        sites: Sequence[str] | None = None,
+        where: UseFilter | None = None,
+        limit: int = 1000,
     ) -> tuple[Use, ...]:
         """Sums since a day, the most bytes first."""
         columns = [FETCH_METERS.c[name] for name in by]
@@ -300,12 +307,26 @@ class SqlMeters(SqlPart):
         query = select(*columns, *sums).where(FETCH_METERS.c.day >= since)
         if sites is not None:
             query = query.where(FETCH_METERS.c.site.in_(list(sites)[:_SITES]))
+        if where is not None:
+            query = query.where(*_conditions(where))
         rows = await self._database.fetch(query.group_by(*columns).order_by(size.desc(), *columns).limit(limit))
         return tuple(_use(row) for row in rows)
 
     async def forget_before(self, day: str) -> None:
         """Drop earlier days."""
         await self._database.change(delete(FETCH_METERS).where(FETCH_METERS.c.day < day))
+
+
+def _conditions(where: UseFilter) -> Iterator[ColumnElement[bool]]:
+    columns = FETCH_METERS.c
+    if where.until is not None:
+        yield columns.day <= where.until
+    if where.client is not None:
+        yield columns.client == where.client
+    if where.scraper is not None:
+        yield columns.scraper == where.scraper
+    if where.sites is not None:
+        yield columns.site.in_(where.sites[:_SITES])
 
 
 def _use(row: RowMapping) -> Use:

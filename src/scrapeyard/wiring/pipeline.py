@@ -78,9 +78,11 @@ class Engine:
         *,
         browsers: BrowserEngine | None = None,
         names: Sequence[str] = ("http",),
+        meters: Meters | None = None,
     ) -> None:
         """`parts` are stopped in their order, after the cache and before the ways. `browsers` None: there are none."""
         self.browsers = browsers
+        self.meters = meters
         self.names = tuple(names)
         """The engines that a worker tells it has."""
         self._sites = sites
@@ -151,7 +153,8 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
     cached = Cached(budgeted, shared.near, shared.pages, settings.cache)
     has = {"browser": has_browser, "light": has_light, "solver": bool(settings.escalation.solver_url)}
     names = ("http", *(name for name, is_there in has.items() if is_there))
-    return Engine(shared.sites, cached, budgets, ways, (robots, client, dns), browsers=browsers, names=names)
+    parts = (robots, client, dns)
+    return Engine(shared.sites, cached, budgets, ways, parts, browsers=browsers, names=names, meters=shared.meters)
 
 
 def near_pages(settings: Settings) -> MemoryPages:

@@ -321,6 +321,7 @@ class Platform:
             browser_contexts=settings.browser.contexts_per_run,
             captchas=captchas,
             live=live,
+            meters=base.engine.meters,
             runs=base.store.runs,
         )
 

@@ -88,6 +88,7 @@ class Executor:
             fetching=delivery.fetching,
             retries=retries,
             site_wait=SiteWait(seat),
+            client=delivery.owner,
         )
         live = LiveEvents(self._queue, delivery.run_id, self._note(delivery))
         latest_turn = delivery.created_at + MOST_SECONDS if seat else 0.0

@@ -10,12 +10,14 @@ import pytest
 import redis.asyncio
 from starlette.types import Scope
 
+from scrapeyard.engines.budget.meters import Meters
+from scrapeyard.engines.port import Caller
 from scrapeyard.gateway.limits import redis as on_redis
 from scrapeyard.gateway.limits.memory import MemoryLimiter
 from scrapeyard.gateway.limits.port import ClientLimiter, Entry
 from scrapeyard.gateway.limits.redis import RedisLimiter
 from scrapeyard.model import new_id
-from scrapeyard.model.identity import ClientLimits, Identity, Role
+from scrapeyard.model.identity import ClientBudget, ClientLimits, Identity, Role
 from tests.integration.gateway_stand import open_stand
 from tests.services.valkey import ValkeyServer
 
@@ -81,6 +83,37 @@ async def test_calls_that_run_are_counted_until_they_are_answered(tmp_path: Path
         await stand.finish(await stand.take())
         await stand.finish(taken[1])
         assert {(await task).status_code for task in (first, second, fourth)} == {200}
+
+
+async def test_a_client_whose_budget_is_used_up_starts_nothing_more(tmp_path: Path) -> None:
+    body = {"scraper": "shop/product", "input": {"url": "http://a.example"}, "wait": 0}
+    budget = ClientLimits(daily=ClientBudget(runs=2), monthly=ClientBudget(mb=1.0))
+    async with open_stand(tmp_path) as stand:
+        now = 1_800_000_000.0  # 2027-01-15 08:00 UTC
+        stand.gateway.client_budgets.clock = lambda: now
+        stand.gateway.authenticator._kinds = (One(budget),)
+        meters = Meters(stand.store.meters, clock=lambda: now)
+        caller = Caller(client="shop")
+        meters.count_run(caller)
+        await meters.flush()
+        assert (await stand.client.post("/api/scrape", json=body)).status_code == 202
+        meters.count_run(caller)
+        await meters.flush()
+        now += 6
+        refused = await stand.client.post("/api/scrape", json=body)
+        assert (refused.status_code, refused.json()["code"]) == (429, "client_budget")
+        assert refused.json()["detail"].startswith("the client's runs of this day are used up (2)")
+        assert int(refused.headers["retry-after"]) == 16 * 3600 - 6
+        crawl = await stand.client.post("/api/crawl", json={"url": "http://a.example"})
+        assert (crawl.status_code, crawl.json()["code"]) == (429, "client_budget")
+        assert (await stand.client.get("/api/jobs")).status_code == 200, "reading costs nothing"
+        now += 86_400
+        assert (await stand.client.post("/api/scrape", json=body)).status_code == 202
+        meters.count(site="a.example", caller=caller, size=2**20)
+        await meters.flush()
+        now += 6
+        month = await stand.client.post("/api/scrape", json=body)
+        assert "megabytes of this month are used up (1); more from 2027-02-01" in month.json()["detail"]
 
 
 @pytest.fixture

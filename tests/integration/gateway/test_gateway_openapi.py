@@ -184,6 +184,7 @@ OPERATIONS = [
     "PUT /api/secrets/{site}/{task}/{name}",
     "DELETE /api/secrets/{site}/{task}/{name}",
     "GET /api/audit",
+    "GET /api/usage",
     "GET /api/cache",
     "POST /api/cache/invalidate",
     "POST /api/cache/warm",

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from scrapeyard.dispatch.feeding.halting import JobBreakers, JobBudgets
+from scrapeyard.dispatch.feeding.halting import ClientHalt, JobBreakers, JobBudgets
 from scrapeyard.dispatch.feeding.pace import BatchPace, TokenBucket, batch_items
 from scrapeyard.dispatch.feeding.shares import Claim, FairShare, LaneWindows
 from scrapeyard.errors import ScrapeyardError
@@ -59,6 +59,7 @@ class Feeder:
         self._lanes = LaneWindows(settings, store.workers, queue, clock)
         self._breakers = JobBreakers(store, clock)
         self._budgets = JobBudgets(store, settings.budget.warn_share, clock)
+        self._clients = ClientHalt(store, settings.clients.as_limits(), clock)
         self._shares: dict[str, FairShare] = {}
         self._known: dict[str, _Known] = {}
 
@@ -80,7 +81,7 @@ class Feeder:
         now = self._clock()
         known = self._learn(job, now)
         allowed = min(job.counts.pending, await self._breakers.allow(job))
-        if not await self._budgets.allows(job):
+        if not await self._budgets.allows(job) or not await self._clients.allows(job):
             allowed = 0
         allowed = min(allowed, _by_policy(job, known.bucket, now))
         return _Able(job=job, known=known, pending=job.counts.pending, allowed=allowed)

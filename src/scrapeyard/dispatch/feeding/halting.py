@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from scrapeyard.engines.budget.clients import ClientBudgets
 from scrapeyard.model import BudgetLimits, Usage
 from scrapeyard.model.breaker import closed, half_opened
 from scrapeyard.model.events import JobEventKind
+from scrapeyard.model.identity import ClientLimits
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import BY_BUDGET, BreakerState, Job, JobStatus
 from scrapeyard.store.ports.store import Store
@@ -172,6 +174,30 @@ class JobBudgets:
                     words = msgspec.json.decode(event.data)
                     told.add((words["state"], words["budget"], float(words["allowed"])))
         return told
+
+
+class ClientHalt:
+    """Pauses jobs of clients whose budget of the day or month is used up. Items already handed out run to their end,
+    so that no budget turns an item into an error."""
+
+    def __init__(self, store: Store, default: ClientLimits, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._default = default
+        self._budgets = ClientBudgets(store.meters, clock)
+        self._clock = clock
+
+    async def allows(self, job: Job) -> bool:
+        """Whether the job's owner may go on. Otherwise the job is paused, and its `pause_reason` says why."""
+        over = await self._budgets.used_up(job.owner, self._default)
+        if over is None:
+            return True
+        if job.status in (JobStatus.CREATING, JobStatus.RUNNING):
+            told = {"state": "used_up", "budget": f"client_{over.name}", "period": over.period}
+            words = {**told, "used": round(over.used, 3), "allowed": over.allowed}
+            data = Raw(msgspec.json.encode(words))
+            if await self._store.jobs.pause_and_tell(job.id, over.words, JobEventKind.BUDGET, data, self._clock()):
+                log.warning("jobs.client_budget", job=job.id, client=job.owner, why=over.words)
+        return False
 
 
 def _words(state: str, name: str, used: float, allowed: float) -> dict[str, Any]:

@@ -102,6 +102,7 @@ class Browsers:
             state = await self._state(options, caller)
             user, password = self._proxy.admit(Passage(caller=caller, exit=exit_proxy))
             context = OpenContext(host, next(self._numbers), self._proxy, user, exit_proxy)
+            began = asyncio.get_running_loop().time()
             try:
                 told = HostContext(
                     options=options, user=user, password=password, state=state, max_bytes=self._max_bytes
@@ -110,6 +111,7 @@ class Browsers:
                 yield context
             finally:
                 await asyncio.shield(self._close(context, caller, options, state))
+                caller.ledger.count_browser(pages=0, saved=0, ms=1000 * (asyncio.get_running_loop().time() - began))
 
     async def _state(self, options: ContextOptions, caller: Caller) -> dict[str, Any]:
         return await self._sessions.open(_owner(caller), options.session) if options.session else {}

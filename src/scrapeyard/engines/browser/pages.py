@@ -99,7 +99,7 @@ class BrowserPages:
         if self._meters is not None:
             self._meters.count(
                 site=context.site,
-                job_id=context.caller.job_id,
+                caller=context.caller,
                 pool=proxy.name.partition("/")[0] if proxy else "",
                 proxy_class=proxy.proxy_class if proxy else "",
                 failures=1 if failed else 0,

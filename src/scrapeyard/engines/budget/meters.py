@@ -1,14 +1,14 @@
-"""Received bytes by day, site, job and proxy; and the stage right before the client that counts every request."""
+"""What was used by day, site, job, proxy, client and scraper; and the stage that counts every request."""
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from scrapeyard.background import Background
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.http.stage import FetchContext, RoutedFetch
-from scrapeyard.engines.port import PLAIN, FetchResponse, Route
+from scrapeyard.engines.port import PLAIN, Caller, FetchResponse, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed, ScrapeyardError
 from scrapeyard.model import ExitReason, new_id
@@ -22,8 +22,11 @@ MOST = 20_000
 ELSEWHERE = "*"
 """Stands for the sites beyond MOST while the store is away."""
 
-_Key = tuple[str, str, str, str, str]
-"""Day, job, site, pool, class."""
+_Key = tuple[str, str, str, str, str, str, str]
+"""Day, job, site, pool, class, client, scraper."""
+
+
+_NOBODY = Caller()
 
 
 def day_of(moment: float) -> str:
@@ -42,6 +45,7 @@ class Meters:
         self._every = every_seconds
         self._writer = new_id("meter")
         self._rows: dict[_Key, list[int]] = {}
+        """Requests, failures, bytes, runs, milliseconds of browsers."""
         self._changed: set[_Key] = set()
         self._one_at_a_time = asyncio.Lock()
         self._background = Background()
@@ -61,21 +65,28 @@ class Meters:
         self,
         *,
         site: str,
-        job_id: str = "",
+        caller: Caller | None = None,
         pool: str = "",
         proxy_class: str = "",
         requests: int = 1,
         failures: int = 0,
         size: int = 0,
     ) -> None:
-        """Add to today's numbers. `pool` and `proxy_class` are empty without a proxy."""
-        key = (self._today(), job_id, site, pool, proxy_class)
+        """Add a request to today's numbers. `pool` and `proxy_class` are empty without a proxy."""
+        self._add(caller or _NOBODY, site, pool, proxy_class, (requests, failures, size, 0, 0))
+
+    def count_run(self, caller: Caller) -> None:
+        """Add a run or item that has ended, and what its browsers took."""
+        self._add(caller, "", "", "", (0, 0, 0, 1, round(caller.ledger.browser_ms)))
+
+    def _add(self, caller: Caller, site: str, pool: str, proxy_class: str, counts: Sequence[int]) -> None:
+        scraper = caller.scraper.ref.id if caller.scraper else ""
+        key = (self._today(), caller.job_id, site, pool, proxy_class, caller.client, scraper)
         if key not in self._rows and len(self._rows) >= 2 * MOST:
-            key = (key[0], "", ELSEWHERE, pool, proxy_class)
-        row = self._rows.setdefault(key, [0, 0, 0])
-        row[0] += requests
-        row[1] += failures
-        row[2] += size
+            key = (key[0], "", ELSEWHERE, pool, proxy_class, caller.client, "")
+        row = self._rows.setdefault(key, [0, 0, 0, 0, 0])
+        for place, count in enumerate(counts):
+            row[place] += count
         self._changed.add(key)
 
     def _today(self) -> str:
@@ -107,8 +118,8 @@ class Meters:
             self._writer = new_id("meter")
 
     def _meter(self, key: _Key) -> Meter:
-        day, job_id, site, pool, proxy_class = key
-        requests, failures, size = self._rows[key]
+        day, job_id, site, pool, proxy_class, client, scraper = key
+        requests, failures, size, runs, browser_ms = self._rows[key]
         return Meter(
             day=day,
             writer=self._writer,
@@ -116,9 +127,13 @@ class Meters:
             site=site,
             pool=pool,
             proxy_class=proxy_class,
+            client=client,
+            scraper=scraper,
             requests=requests,
             failures=failures,
             bytes=size,
+            runs=runs,
+            browser_ms=browser_ms,
         )
 
     async def _keep_writing(self) -> None:
@@ -176,7 +191,7 @@ class Metered:
             return
         self._meters.count(
             site=context.site,
-            job_id=context.caller.job_id,
+            caller=context.caller,
             pool=proxy.name.partition("/")[0] if proxy else "",
             proxy_class=proxy.proxy_class if proxy else "",
             requests=requests,

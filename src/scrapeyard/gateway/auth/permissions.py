@@ -87,6 +87,7 @@ ROUTES: Final = {
         "GET /api/schedule/{schedule_id}/history",
         "GET /api/webhooks/deliveries",
         "GET /api/webhooks/deliveries/{delivery_id}",
+        "GET /api/usage",
     ),
     Permission.WORK_WRITE: (
         "POST /api/scrape",

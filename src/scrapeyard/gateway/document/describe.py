@@ -28,6 +28,7 @@ TAGS: Final = {
     "jobs": "Run a scraper on a list, a sitemap or the links of pages; results and exports.",
     "exports": "Files made of the results of a job.",
     "schedules": "Start jobs and runs by the clock.",
+    "usage": "What clients, scrapers and sites used.",
     "webhooks": "Messages to receivers.",
     "scrapers": "Which scrapers there are, and which version runs.",
     "sites": "How sites are treated, and how they are doing.",

@@ -75,6 +75,10 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "The caller may not do that",
         "Ask an admin for a key with another role; docs/permissions.md lists what each role may do.",
     ),
+    "client_budget": (
+        "The client's budget is used up",
+        "Wait until the next day or month begins (Retry-After), or ask an admin for a larger budget.",
+    ),
     "too_many_calls": (
         "The client calls too often",
         "Try again after Retry-After; an admin may raise the rate or concurrency of the key.",

@@ -6,23 +6,28 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from scrapeyard.errors import Refusal
+from scrapeyard.engines.budget.clients import ClientBudgets
+from scrapeyard.errors import Refusal, ScrapeyardError
 from scrapeyard.gateway.http.doors import refuse
 from scrapeyard.gateway.http.problems import from_error
 from scrapeyard.gateway.limits.port import ClientLimiter, Entry, burst_of, window_of
 from scrapeyard.model.identity import NOBODY, ClientLimits, Identity
 
+SPENDS: Final = frozenset({"/api/scrape", "/api/map", "/api/crawl", "/api/jobs", "/api/cache/warm"})
+"""Paths on which a POST makes runs or jobs, which a budget must allow."""
 HOLDS: Final = frozenset({"/api/scrape", "/api/map"})
 """Paths on which a POST runs something while it is answered."""
+_NO_LIMITS: Final = ClientLimits()
 _STARTS: Final = ("http.response.start", "websocket.http.response.start")
 
 
 class Limited:
     """Counts the calls of clients that have limits; those of others cost nothing. Stands behind `Authentication`."""
 
-    def __init__(self, app: ASGIApp, limiter: ClientLimiter, default: ClientLimits) -> None:
+    def __init__(self, app: ASGIApp, limiter: ClientLimiter, budgets: ClientBudgets, default: ClientLimits) -> None:
         self._app = app
         self._limiter = limiter
+        self._budgets = budgets
         self._default = default
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -38,7 +43,10 @@ class Limited:
             await refuse(from_error(_refusal(limits, entry)), scope, receive, telling)
             return
         try:
-            await self._app(scope, receive, telling)
+            if (error := await self._spent(scope, client, limits)) is not None:
+                await refuse(from_error(error), scope, receive, telling)
+            else:
+                await self._app(scope, receive, telling)
         finally:
             self._limiter.leave(entry)
 
@@ -47,11 +55,22 @@ class Limited:
         identity: Identity | None = scope.get("identity")
         if identity is None or identity is NOBODY or not identity.client:
             return None, ""
-        own = identity.limits
-        rate, concurrency = own.rate or self._default.rate, own.concurrency or self._default.concurrency
-        if not rate and not concurrency:
-            return None, ""
-        return ClientLimits(rate=rate, concurrency=concurrency), identity.client
+        if identity.limits == _NO_LIMITS:
+            return None if self._default == _NO_LIMITS else self._default, identity.client
+        return identity.limits.over(self._default), identity.client
+
+    async def _spent(self, scope: Scope, client: str, limits: ClientLimits) -> ScrapeyardError | None:
+        """Why a call must not make runs or jobs; None if it may, or makes none."""
+        if scope.get("method") != "POST" or scope["path"] not in SPENDS:
+            return None
+        try:
+            over = await self._budgets.used_up(client, limits)
+        except ScrapeyardError as error:
+            return error
+        if over is None:
+            return None
+        wait = max(1.0, over.until - self._budgets.clock())
+        return Refusal("client_budget", 429, over.words, retry_after=wait)
 
 
 def _refusal(limits: ClientLimits, entry: Entry) -> Refusal:

@@ -3,7 +3,7 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0021');
+INSERT INTO "alembic_version" VALUES('0022');
 
 CREATE TABLE audit (
 	number BIGINT NOT NULL, 
@@ -119,10 +119,14 @@ CREATE TABLE fetch_meters (
 	site TEXT NOT NULL, 
 	pool TEXT NOT NULL, 
 	proxy_class TEXT NOT NULL, 
+	client TEXT NOT NULL, 
+	scraper TEXT NOT NULL, 
 	requests BIGINT NOT NULL, 
 	failures BIGINT NOT NULL, 
 	bytes BIGINT NOT NULL, 
-	PRIMARY KEY (day, writer, job_id, site, pool, proxy_class)
+	runs BIGINT NOT NULL, 
+	browser_ms BIGINT NOT NULL, 
+	CONSTRAINT fetch_meters_key PRIMARY KEY (day, writer, job_id, site, pool, proxy_class, client, scraper)
 );
 
 CREATE TABLE firings (
@@ -503,10 +507,6 @@ CREATE INDEX idempotency_keys_by_created_at ON idempotency_keys (created_at);
 
 CREATE INDEX channel_moves_by_scraper ON channel_moves (scraper_id, moved_at);
 
-CREATE INDEX fetch_meters_by_site ON fetch_meters (site, day);
-
-CREATE INDEX fetch_meters_by_job ON fetch_meters (job_id, day);
-
 CREATE INDEX sessions_by_saved_at ON sessions (saved_at);
 
 CREATE INDEX jobs_by_status ON jobs (status, number);
@@ -568,3 +568,9 @@ CREATE INDEX schedules_by_owner ON schedules (owner, id);
 CREATE INDEX webhook_deliveries_by_owner ON webhook_deliveries (owner, id);
 
 CREATE INDEX jobs_by_owner ON jobs (owner, number);
+
+CREATE INDEX fetch_meters_by_site ON fetch_meters (site, day);
+
+CREATE INDEX fetch_meters_by_job ON fetch_meters (job_id, day);
+
+CREATE INDEX fetch_meters_by_client ON fetch_meters (client, day);

@@ -104,9 +104,14 @@ class Meter(Struct, frozen=True, kw_only=True):
     failures: int
     """Requests without an answer."""
     bytes: int
+    client: str = ""
+    scraper: str = ""
+    runs: int = 0
+    """Runs and items that ended; in rows without a site."""
+    browser_ms: int = 0
 
 
-UseBy = Literal["day", "job_id", "site", "pool", "proxy_class"]
+UseBy = Literal["day", "job_id", "site", "pool", "proxy_class", "client", "scraper"]
 
 
 class Use(Struct, frozen=True, kw_only=True):
@@ -117,9 +122,24 @@ class Use(Struct, frozen=True, kw_only=True):
     site: str = ""
     pool: str = ""
     proxy_class: str = ""
+    client: str = ""
+    scraper: str = ""
     requests: int
     failures: int
     bytes: int
+    runs: int = 0
+    browser_ms: int = 0
+
+
+class UseFilter(Struct, frozen=True, kw_only=True):
+    """Which meters to sum; None for any."""
+
+    until: str | None = None
+    """The last day."""
+    client: str | None = None
+    scraper: str | None = None
+    sites: tuple[str, ...] | None = None
+    """At most 1,000."""
 
 
 class MeterStore(Protocol):
@@ -129,7 +149,13 @@ class MeterStore(Protocol):
         """Write totals, replacing what the same writer wrote for the same key: repeating it is harmless."""
 
     async def use(
-        self, by: Sequence[UseBy], since: str, *, sites: Sequence[str] | None = None, limit: int = 1000
+        self,
+        by: Sequence[UseBy],
+        since: str,
+        *,
+        sites: Sequence[str] | None = None,
+        where: UseFilter | None = None,
+        limit: int = 1000,
     ) -> tuple[Use, ...]:
         """Sums since a day, grouped by these, the most bytes first. `sites` (at most 1,000) limits it to those; None
         for all."""

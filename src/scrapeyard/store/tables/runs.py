@@ -180,11 +180,16 @@ FETCH_METERS = Table(
     Column("site", ID, primary_key=True),
     Column("pool", ID, primary_key=True),
     Column("proxy_class", ID, primary_key=True),
+    Column("client", ID, primary_key=True),
+    Column("scraper", ID, primary_key=True),
     Column("requests", BigInteger, nullable=False),
     Column("failures", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
+    Column("runs", BigInteger, nullable=False),
+    Column("browser_ms", BigInteger, nullable=False),
     Index("fetch_meters_by_site", "site", "day"),
     Index("fetch_meters_by_job", "job_id", "day"),
+    Index("fetch_meters_by_client", "client", "day"),
 )
 
 LEADERS = Table(

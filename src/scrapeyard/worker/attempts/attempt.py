@@ -87,6 +87,8 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             except Unavailable as error:
                 verdict, self.result_bytes = unsaved(verdict, error), 0
                 retry = self._retry(verdict)
+        if retry is None and self.parts.meters is not None:
+            self.parts.meters.count_run(self._caller or self._make_caller())
         return self._outcome(verdict, retry)
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
@@ -269,6 +271,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             scraper=plan.prepared.scraper,
             run_id=self.name,
             job_id=plan.job_id,
+            client=plan.client,
             has_rate=plan.has_rate,
             policy=plan.fetching,
             job_budget=plan.job_budget,

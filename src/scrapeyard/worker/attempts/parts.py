@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin.registry import Builtin
 from scrapeyard.engines.browser.port import BrowserEngine
+from scrapeyard.engines.budget.meters import Meters
 from scrapeyard.engines.captcha.port import CaptchaEngine
 from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import ScraperNotFound, SourceUnavailable, Unavailable
@@ -46,6 +47,8 @@ class AttemptParts(Struct, frozen=True, kw_only=True):
     """None: nothing solves captchas."""
     live: LiveViews | None = None
     """Lets people watch the pages of runs; None: nobody can."""
+    meters: Meters | None = None
+    """Counts what clients use; None: nobody asks."""
     runs: RunStore | None = None
     """Where the progress of runs is kept while they go on; None: nowhere."""
 
@@ -86,6 +89,7 @@ class AttemptPlan(Struct, frozen=True, kw_only=True):
     series: Series | None = None
     """The child that serves the items of a batch one after another; None: each attempt has a child of its own."""
     job_id: str = ""
+    client: str = ""
     has_rate: bool = False
     """Whether the job has a rate of its own."""
     job_budget: BudgetLimits = BudgetLimits()

@@ -261,6 +261,7 @@ class _Held:
             site_wait=SiteWait(seat),
             series=parts.sandbox.series(scraper) if shares_child else None,
             job_id=job.id,
+            client=job.owner,
             has_rate=policy.rate is not None,
             job_budget=policy.budget,
         )

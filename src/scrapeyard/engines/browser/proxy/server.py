@@ -277,7 +277,7 @@ class BrowserProxy:
         way = opened.passage.exit
         self._meters.count(
             site=self._sites.of(target.host),
-            job_id=opened.passage.caller.job_id,
+            caller=opened.passage.caller,
             pool=way.name.partition("/")[0] if way else "",
             proxy_class=opened.proxy_class,
             failures=0 if ok else 1,
