@@ -18,6 +18,12 @@ CHALLENGE = b"""<!doctype html><html><head><title>Just a moment...</title></head
 SLOW = b"""<!doctype html><title>Slow</title><div id="root"></div><script>
 fetch("/slow.json").then(each => each.json()).then(items => { root.innerHTML = `<p>${items.length} things</p>`; });
 </script>"""
+LOGIN = b"""<!doctype html><title>Log in</title><form><input name="user"><button>Log in</button></form><script>
+document.forms[0].onsubmit = () => {
+  document.cookie = `user=${document.forms[0].user.value}; path=/`;
+  location.href = "/cookies";
+  return false;
+};</script>"""
 PAPER = b"%PDF-1.4\n1 0 obj<<>>endobj\ntrailer<<>>\n%%EOF"
 DOT = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 LEAVES = b"<!doctype html><title>Old</title><script>setTimeout(() => { location.href = '/gone'; }, 20)</script>"
@@ -96,6 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
 _PAGES = {
     "/": (200, b"<h1>Home</h1>", "text/html"),
     "/shell": (200, SHELL, "text/html"),
+    "/login": (200, LOGIN, "text/html"),
     "/slow": (200, SLOW, "text/html"),
     "/leaves": (200, LEAVES, "text/html"),
     "/gone": (410, b"<h1>No longer sold</h1>", "text/html"),

@@ -142,12 +142,11 @@ class BrowserRun:
         return FetchFailed(error.reason, error.message, site_status=error.site_status, **told)
 
     async def _keep_page(self) -> None:
-        with suppress(FetchFailed):
-            shot = browser.Screenshot(tab=self.tab, timeout=_EVIDENCE_SECONDS)
-            await self.keep("failure.png", "image/png", (await self.perform(shot)).raw)
-        with suppress(FetchFailed):
+        with suppress(FetchFailed):  # a page that does not give its HTML gives no picture either
             page = await self.perform(browser.Content(tab=self.tab, timeout=_EVIDENCE_SECONDS))
             await self.keep("failure.html", "text/html; charset=utf-8", page.raw)
+            shot = browser.Screenshot(tab=self.tab, timeout=_EVIDENCE_SECONDS)
+            await self.keep("failure.png", "image/png", (await self.perform(shot)).raw)
 
     async def _show(self, outcome: Outcome) -> None:
         self._pictures += 1

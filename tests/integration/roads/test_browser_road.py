@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,6 +83,46 @@ def test_explain_tells_why_a_browser_was_used(api: httpx.Client, site: ScriptedS
     assert "thing 29" in json.dumps(run["result"])
     explained = json.dumps(api.get(run["links"]["explain"]).json())
     assert "the page is empty until its scripts run" in explained
+
+
+def test_log_in_by_actions_and_by_a_recording(api: httpx.Client, site: ScriptedSite) -> None:
+    done = [
+        {"do": "fill", "selector": "[name=user]", "text": "{{user}}"},
+        {"do": "click", "selector": "button"},
+        {"do": "wait_for", "url": "**/cookies"},
+        {"do": "extract", "name": "who", "selector": "p"},
+    ]
+    given = {"url": site.url + "login", "variables": {"user": "ada"}, "steps": done}
+    assert scrape(api, scraper="builtin/actions", input=given)["result"]["data"] == {"who": "user=ada"}
+    recorded = [
+        {"type": "navigate", "url": site.url + "login"},
+        {"type": "change", "selectors": [["[name=user]"]], "value": "ada"},
+        {
+            "type": "click",
+            "selectors": [["aria/Log in", 'aria/[role="button"]'], ["button"]],
+            "offsetX": 5,
+            "offsetY": 5,
+            "assertedEvents": [{"type": "navigation", "url": site.url + "cookies", "title": ""}],
+        },
+        {"type": "waitForExpression", "expression": "document.body.innerText.includes('user=ada')"},
+    ]
+    run = scrape(api, scraper="builtin/replay", input={"title": "Log in", "steps": recorded})
+    assert run["result"]["url"] == site.url + "cookies"
+    assert all(step["ok"] for step in run["result"]["steps"])
+
+
+def test_a_killed_browser_fails_its_run_and_the_next_works(yard: Yard, api: httpx.Client, site: ScriptedSite) -> None:
+    asked = site.asked.count("/")
+    call = {"scraper": "lab/watched", "input": {"url": site.url}, "wait": False, "policy": {"retries": 0}}
+    run_id = api.post("/api/scrape", json=call).json()["id"]
+    until(lambda: site.asked.count("/") > asked, "the page is open")
+    family = descendants(yard.workers[0].pid)
+    browser = next(each for each in family if "--headless" in each.words and "--type=" not in each.words)
+    os.kill(browser.pid, signal.SIGKILL)
+    until(lambda: api.get(f"/api/scrape/{run_id}").json()["status"] == "failed", "it is told")
+    assert api.get(f"/api/scrape/{run_id}").json()["exit_reason"] == "browser_crashed"
+    until(lambda: not living([each for each in family if "--type=" in each.words]), "nothing of it is left")
+    assert scrape(api, url=site.url + "shell", engine="browser")["result"]["title"] == "Shop"
 
 
 def test_a_shop_that_scripts_fill_by_a_job_with_pictures(yard: Yard, api: httpx.Client, site: ScriptedSite) -> None:
