@@ -4,12 +4,14 @@ import io
 import json
 import random
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Thread
 from typing import Any
 
 import pytest
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
+
+from tests.services.threads import ThreadedServer
 
 LETTERS = "abcdefhkmnprtuvwxy3478"
 """Without those that people mix up as well."""
@@ -36,13 +38,11 @@ def picture(text: str, seed: int, *, lines: int = 2, tilt: int = 8) -> bytes:
     return out.getvalue()
 
 
-class CaptchaVendorSite(ThreadingHTTPServer):
+class CaptchaVendorSite(ThreadedServer):
     """Speaks 2captcha's API: ready at the second question."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answering)
+        super().__init__(_Answering)
         self.tasks: list[dict[str, Any]] = []
         self.asked = 0
         self.error: dict[str, Any] = {}

@@ -7,12 +7,13 @@ import os
 import socket
 import subprocess
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tests.leaks import PATIENCE
+from tests.services.threads import ThreadedServer
 
 MAX_BODY = 64 << 20
 
@@ -39,8 +40,7 @@ class GitServer:
         self.logins: list[str | None] = []
         """The Authorization header of every request."""
         handler = type("Handler", (_Handler,), {"owner": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
+        self._server = ThreadedServer(handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     @property

@@ -4,17 +4,16 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.services.threads import ThreadedServer
 
 
-class LinkedSite(ThreadingHTTPServer):
+class LinkedSite(ThreadedServer):
     """Serves pages that link to each other, and files. Counts what is asked for."""
 
-    daemon_threads = True
-    allow_reuse_address = True
-
     def __init__(self, pages: Mapping[str, Sequence[str]], files: Mapping[str, bytes]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.pages = pages
         self.files = files
         self.asked: Counter[str] = Counter()

@@ -1,9 +1,11 @@
 """A site whose pages need a browser, on a free loopback port."""
 
 from base64 import b64decode
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Event, Thread
 from typing import ClassVar, Self
+
+from tests.services.threads import ThreadedServer
 
 SHELL = b"""<!doctype html><html><head><title>Shop</title><script type="module" src="/fill.js"></script></head>
 <body><noscript>You need to enable JavaScript to run this app.</noscript><div id="root"></div></body></html>"""
@@ -41,8 +43,7 @@ class ScriptedSite:
         """`/slow.json` is answered once it is set."""
         self.heard: list[dict[str, str]] = []
         handler = type("Handler", (_Handler,), {"site": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
+        self._server = ThreadedServer(handler)
         self._thread = Thread(target=self._server.serve_forever, args=(0.05,))
 
     @property

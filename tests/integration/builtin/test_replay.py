@@ -4,7 +4,7 @@ import functools
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ import pytest_asyncio
 from scrapeyard.builtin.replay.player import run_replay
 from scrapeyard.errors import FetchFailed
 from tests.services.browser_contexts import LocalBrowser, local_browser
+from tests.services.threads import ThreadedServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 DATA = Path(__file__).parents[2] / "data" / "recordings"
@@ -43,7 +44,7 @@ class serving:  # noqa: N801  it is used as a function
     """A server of this handler on a free port, which is given."""
 
     def __init__(self, handler: Any) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server = ThreadedServer(handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
 
     def __enter__(self) -> int:

@@ -5,7 +5,7 @@ import json
 import subprocess
 import threading
 from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from tests.integration.cli_stand import PROGRAM
 from tests.leaks import PATIENCE
 from tests.services.browser import found_browser
+from tests.services.threads import ThreadedServer
 
 pytestmark = pytest.mark.browser
 PAGES = Path(__file__).parents[2] / "data" / "recordings" / "pages"
@@ -26,7 +27,7 @@ class QuietPages(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def main_page() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietPages, directory=str(PAGES)))
+    server = ThreadedServer(functools.partial(QuietPages, directory=str(PAGES)))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

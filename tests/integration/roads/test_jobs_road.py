@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from tests.job_calls import FORMATS, Jobs, Watcher, numbers
 from tests.leaks import PATIENCE, Process, living, until
 from tests.programs import Cluster, Embedded, Yard, running
+from tests.services.threads import ThreadedServer
 
 YARDS: dict[str, Callable[[], Yard]] = {
     "embedded": Embedded,
@@ -233,7 +234,7 @@ def serve_pages(free: int = 0) -> Iterator[Pages]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+    with ThreadedServer(Page) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

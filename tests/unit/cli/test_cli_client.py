@@ -3,13 +3,14 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from scrapeyard.cli.common.client import Refused, RefusedCall, Server, ServerUnreachable
 from scrapeyard.cli.runs.runs import logs
 from scrapeyard.errors import BadRequest
+from tests.services.threads import ThreadedServer
 
 RUN = "run_" + "0" * 32
 
@@ -27,7 +28,7 @@ def answering(*answers: bytes) -> Iterator[tuple[str, list[str]]]:
 
         def log_message(self, *_: object) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadedServer(Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

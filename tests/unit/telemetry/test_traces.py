@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from scrapeyard.telemetry import traces
 from scrapeyard.telemetry.spans import MAX_FETCHES, FinishedRun, spans_of
 from scrapeyard.telemetry.traces import BATCH, TraceExporter, new_traceparent, parse_traceparent
 from tests.leaks import PATIENCE
+from tests.services.threads import ThreadedServer
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OUTCOME = Outcome(
@@ -61,8 +62,7 @@ class Collector:
             def log_message(self, *_words: object) -> None:
                 return
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = ThreadedServer(Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
 
