@@ -1,9 +1,10 @@
 """Every operation, in a real browser, with both drivers."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
 import pytest
+import pytest_asyncio
 from msgspec import json
 
 from scrapeyard.engines.browser import operations as do
@@ -15,6 +16,22 @@ from tests.services.static_site import StaticSite
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 PageAt = Callable[..., str]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def page(host: ProcessHost) -> AsyncIterator[OpenPage]:
+    """One for all tests, each of which goes to a page of its own: a new one takes ten times as long as a test.
+
+    What would change it for the others is tried on `own_page`.
+    """
+    async with opened(host) as page:
+        yield page
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_page(host: ProcessHost) -> AsyncIterator[OpenPage]:
+    async with opened(host) as page:
+        yield page
 
 
 async def test_goto_tells_the_document(page: OpenPage, page_at: PageAt) -> None:
@@ -235,40 +252,40 @@ async def test_pictures(page: OpenPage, page_at: PageAt) -> None:
     assert (await page.done(do.Pdf())).raw.startswith(b"%PDF")
 
 
-async def test_cookies(page: OpenPage, page_at: PageAt) -> None:
+async def test_cookies(own_page: OpenPage, page_at: PageAt) -> None:
     url = page_at("cookies.html", "<script>document.cookie = 'a=1'</script>")
-    await page.do(do.Goto(url=url))
-    await page.do(do.SetCookies(cookies=({"name": "b", "value": "2", "url": url},)))
-    assert {each["name"]: each["value"] for each in await page.do(do.Cookies())} == {"a": "1", "b": "2"}
-    assert await page.do(do.Cookies(urls=("http://other.test/",))) == []
-    await page.do(do.ClearCookies())
-    assert await page.do(do.Cookies()) == []
-    assert (await page.fails(do.SetCookies(cookies=({"x": 1},)))).reason is ExitReason.BROWSER_STEP
+    await own_page.do(do.Goto(url=url))
+    await own_page.do(do.SetCookies(cookies=({"name": "b", "value": "2", "url": url},)))
+    assert {each["name"]: each["value"] for each in await own_page.do(do.Cookies())} == {"a": "1", "b": "2"}
+    assert await own_page.do(do.Cookies(urls=("http://other.test/",))) == []
+    await own_page.do(do.ClearCookies())
+    assert await own_page.do(do.Cookies()) == []
+    assert (await own_page.fails(do.SetCookies(cookies=({"x": 1},)))).reason is ExitReason.BROWSER_STEP
 
 
-async def test_responses(page: OpenPage, page_at: PageAt) -> None:
-    await page.do(do.Goto(url=page_at("answers.html", "<script>fetch('/goto.html'); fetch('/none')</script>")))
-    await page.do(do.WaitForLoad(state="networkidle"))
-    done = await page.done(do.Responses(pattern="*/answers.html"))
+async def test_responses(own_page: OpenPage, page_at: PageAt) -> None:
+    await own_page.do(do.Goto(url=page_at("answers.html", "<script>fetch('/goto.html'); fetch('/none')</script>")))
+    await own_page.do(do.WaitForLoad(state="networkidle"))
+    done = await own_page.done(do.Responses(pattern="*/answers.html"))
     [told] = json.decode(done.value)
     assert (told["status"], told["method"], told["type"], told["size"]) == (200, "GET", "document", len(done.raw))
     assert b"fetch" in done.raw
-    assert {each["status"] for each in await page.do(do.Responses(pattern="*/none", bodies=False))} == {404}
+    assert {each["status"] for each in await own_page.do(do.Responses(pattern="*/none", bodies=False))} == {404}
 
 
 @pytest.mark.needs("tabs")
-async def test_tabs(page: OpenPage, page_at: PageAt) -> None:
+async def test_tabs(own_page: OpenPage, page_at: PageAt) -> None:
     inner = page_at("inner.html", "<h1>in</h1>")
-    await page.do(do.Goto(url=page_at("opener.html", f"<a href={inner} target=_blank>open</a>")))
-    await page.do(do.Click(selector="a"))
-    assert await page.do(do.WaitForTab()) == 1
-    assert await page.do(do.Read(tab=1, selector="h1")) == ["in"]
-    assert await page.do(do.NewTab()) == 2
-    assert [each["tab"] for each in await page.do(do.Tabs())] == [0, 1, 2]
-    await page.do(do.CloseTab(tab=1))
-    assert [each["tab"] for each in await page.do(do.Tabs())] == [0, 2]
-    assert (await page.fails(do.Content(tab=1))).reason is ExitReason.BROWSER_STEP
-    assert (await page.fails(do.Content(tab=7))).reason is ExitReason.BROWSER_STEP
+    await own_page.do(do.Goto(url=page_at("opener.html", f"<a href={inner} target=_blank>open</a>")))
+    await own_page.do(do.Click(selector="a"))
+    assert await own_page.do(do.WaitForTab()) == 1
+    assert await own_page.do(do.Read(tab=1, selector="h1")) == ["in"]
+    assert await own_page.do(do.NewTab()) == 2
+    assert [each["tab"] for each in await own_page.do(do.Tabs())] == [0, 1, 2]
+    await own_page.do(do.CloseTab(tab=1))
+    assert [each["tab"] for each in await own_page.do(do.Tabs())] == [0, 2]
+    assert (await own_page.fails(do.Content(tab=1))).reason is ExitReason.BROWSER_STEP
+    assert (await own_page.fails(do.Content(tab=7))).reason is ExitReason.BROWSER_STEP
 
 
 @pytest.mark.needs("frames")
@@ -285,29 +302,29 @@ async def test_frames(page: OpenPage, page_at: PageAt) -> None:
 
 
 @pytest.mark.needs("dialogs")
-async def test_dialogs_never_block(page: OpenPage, page_at: PageAt) -> None:
+async def test_dialogs_never_block(own_page: OpenPage, page_at: PageAt) -> None:
     html = "<script>window.first = confirm('sure?'); window.said = prompt('name?')</script>"
     url = page_at("dialog.html", html)
-    await page.do(do.Goto(url=url))
-    assert await page.do(do.Evaluate(expression="[first, said]")) == [False, None]
-    found = await page.do(do.Dialogs(accept=True, text="Ann"))
+    await own_page.do(do.Goto(url=url))
+    assert await own_page.do(do.Evaluate(expression="[first, said]")) == [False, None]
+    found = await own_page.do(do.Dialogs(accept=True, text="Ann"))
     assert found == [{"type": "confirm", "message": "sure?"}, {"type": "prompt", "message": "name?"}]
-    await page.do(do.Goto(url=url))
-    assert await page.do(do.Evaluate(expression="[first, said]")) == [True, "Ann"]
+    await own_page.do(do.Goto(url=url))
+    assert await own_page.do(do.Evaluate(expression="[first, said]")) == [True, "Ann"]
 
 
 @pytest.mark.needs("looks")
-async def test_viewport_and_network(page: OpenPage, page_at: PageAt) -> None:
+async def test_viewport_and_network(own_page: OpenPage, page_at: PageAt) -> None:
     url = page_at("viewport.html", "x")
-    await page.do(do.Goto(url=url))
-    await page.do(do.Viewport(width=400, height=300))
-    assert await page.do(do.Evaluate(expression="[innerWidth, innerHeight]")) == [400, 300]
-    await page.do(do.Viewport(width=400, height=300, scale=2))
-    assert await page.do(do.Evaluate(expression="devicePixelRatio")) == 2
-    await page.do(do.Network(offline=True))
-    assert (await page.fails(do.Goto(url=url))).reason is ExitReason.FETCH_CONNECT
-    await page.do(do.Network())
-    assert (await page.do(do.Goto(url=url)))["status"] == 200
+    await own_page.do(do.Goto(url=url))
+    await own_page.do(do.Viewport(width=400, height=300))
+    assert await own_page.do(do.Evaluate(expression="[innerWidth, innerHeight]")) == [400, 300]
+    await own_page.do(do.Viewport(width=400, height=300, scale=2))
+    assert await own_page.do(do.Evaluate(expression="devicePixelRatio")) == 2
+    await own_page.do(do.Network(offline=True))
+    assert (await own_page.fails(do.Goto(url=url))).reason is ExitReason.FETCH_CONNECT
+    await own_page.do(do.Network())
+    assert (await own_page.do(do.Goto(url=url)))["status"] == 200
 
 
 @pytest.mark.parametrize(
