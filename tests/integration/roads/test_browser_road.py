@@ -154,7 +154,7 @@ def test_a_running_page_is_watched_live(yard: Yard, api: httpx.Client, site: Scr
             pass  # until it is closed
         assert socket.close_code == 1000
     until(lambda: api.get(f"/api/scrape/{run_id}").json()["status"] == "cancelled", "it has ended")
-    with pytest.raises(InvalidStatus), connect(url):
+    with pytest.raises(InvalidStatus), connect(url, open_timeout=PATIENCE):
         pass
 
 

@@ -104,8 +104,8 @@ async def test_contexts_leave_nothing(tmp_path: Path, static_site: StaticSite) -
                     await page.do(do.Goto(url=static_site.url + "a.html"))
             return await asyncio.to_thread(_left, host.pid, tmp_path)
 
-        before = await use(5)
-        await use(15)
+        before = await use(3)
+        await use(12)
         await asyncio.to_thread(until, lambda: _is_flat(before, _left(host.pid, tmp_path)), f"it is flat: {before}")
 
 

@@ -84,7 +84,7 @@ class Listener(asyncio.DatagramProtocol):
         self._tasks.add(task)
         found = ""
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 line = await reader.readuntil(b" HTTP/1.1\r\n")
                 found = line.decode("latin-1").split(" ")[1].strip("/").partition("?")[0]
             writer.write(ANSWER)

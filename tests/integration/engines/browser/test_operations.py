@@ -343,6 +343,15 @@ async def test_what_does_not_open_has_a_reason(page: OpenPage, url: str, reason:
     assert (await page.fails(do.Goto(url=url))).reason is reason
 
 
+async def test_a_page_opens_at_once_after_one_that_did_not(page: OpenPage, page_at: PageAt) -> None:
+    """The browser shows its error page a moment after it told the failure."""
+    there = page_at("there.html", "<p>x")
+    for _ in range(3):
+        for _ in range(2):
+            assert (await page.fails(do.Goto(url="https://nowhere.invalid/"))).reason is ExitReason.FETCH_CONNECT
+        assert (await page.do(do.Goto(url=there)))["url"] == there
+
+
 async def test_a_script_opens_no_file_of_this_machine(page: OpenPage, page_at: PageAt) -> None:
     for url in ("about:blank", page_at("files.html", "<p>x")):
         await page.do(do.Goto(url=url))

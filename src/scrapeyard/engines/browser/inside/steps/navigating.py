@@ -1,6 +1,8 @@
 """Operations that open pages, tabs and frames, and that change what a context looks like."""
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from scrapeyard.engines.browser import operations as do
@@ -12,10 +14,11 @@ from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
 if TYPE_CHECKING:
-    from patchright.async_api import Frame, Response
+    from patchright.async_api import Frame, Page, Response
 
 _ASKS_FOR_LOGIN = "ERR_INVALID_AUTH_CREDENTIALS"
 _SCHEMES = frozenset({"http", "https", "data"})
+_ERROR_PAGE_SECONDS = 2.0
 
 
 def check_url(url: str) -> None:
@@ -37,17 +40,52 @@ async def goto(step: Step, operation: do.Goto) -> Any:
 async def _open(step: Step, operation: do.Goto) -> dict[str, Any]:
     frame = await step.frame()
     try:
-        response = await frame.goto(
-            operation.url,
-            wait_until=operation.wait_until,
-            referer=operation.referer or None,
-            timeout=step.left_ms,
-        )
+        response = await _go(step, frame, operation)
     except step.context.driver.error as error:
         if _ASKS_FOR_LOGIN not in str(error) or (asked := step.context.responses.last_with(401)) is None:
             raise
         return asked.tell()  # any status is an answer, though the browser shows nothing of this one
     return await _document(response, frame.url)
+
+
+async def _go(step: Step, frame: "Frame", operation: do.Goto) -> "Response | None":
+    with _ErrorPage(step.page, frame) as error_page:
+        try:
+            return await frame.goto(
+                operation.url,
+                wait_until=operation.wait_until,
+                referer=operation.referer or None,
+                timeout=step.left_ms,
+            )
+        except step.context.driver.error as error:
+            if "net::ERR_" in str(error) and "net::ERR_ABORTED" not in str(error):
+                await error_page.shown()
+            raise
+
+
+class _ErrorPage:
+    """The driver tells a failure before the browser shows its error page, which would interrupt the next goto."""
+
+    def __init__(self, page: "Page", frame: "Frame") -> None:
+        self._page = page
+        self._frame = frame
+        self._shown = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        self._page.on("framenavigated", self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._page.remove_listener("framenavigated", self._look)
+
+    async def shown(self) -> None:
+        """Wait for it; not for long, since some failures have none."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._shown.wait(), _ERROR_PAGE_SECONDS)
+
+    def _look(self, frame: "Frame") -> None:
+        if frame == self._frame and frame.url.startswith("chrome-error:"):
+            self._shown.set()
 
 
 async def back(step: Step, operation: do.Back) -> Any:
