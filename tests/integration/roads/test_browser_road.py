@@ -23,7 +23,9 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(bool(_MISSING), reason=f"it needs a browser: {_MISSING}"),
 ]
-ITEMS = 300 if os.environ.get("CHAOS_LONG") else 8
+ITEMS = 300 if os.environ.get("CHAOS_LONG") else 5
+"""More than there are contexts."""
+SETTINGS = {"SCRAPEYARD_BROWSER__MAX_CONTEXTS": "2", "SCRAPEYARD_BROWSER__WAIT_SECONDS": str(PATIENCE)}
 WATCHED = """
 async def run(ctx, url: str):
     async with ctx.browser() as page:
@@ -41,7 +43,7 @@ def site() -> Iterator[ScriptedSite]:
 
 @pytest.fixture(scope="module")
 def yard(nothing_left: None) -> Iterator[Yard]:
-    with Embedded({"SCRAPEYARD_BROWSER__MAX_CONTEXTS": "4"}) as yard:
+    with Embedded(SETTINGS) as yard:
         folder = yard.scrapers / "lab" / "watched"
         folder.mkdir(parents=True)
         (folder / "scraper.py").write_text(WATCHED)
@@ -129,7 +131,8 @@ def test_a_shop_that_scripts_fill_by_a_job_with_pictures(yard: Yard, api: httpx.
     jobs = Jobs(api)
     wish = {"wait_for": "li.item", "screenshot": True}
     items = [{"item_id": f"p{n}", "url": f"{site.url}shell?page={n}"} for n in range(ITEMS)]
-    job_id = jobs.create(items, "builtin/page", input={"formats": ["text"], "browser": wish})
+    given = {"formats": ["text"], "browser": wish}
+    job_id = jobs.create(items, "builtin/page", input=given, policy={"request_seconds": PATIENCE})
     job = jobs.ended(job_id)
     assert (job["counts"]["success"], job["counts"]["total"]) == (ITEMS, ITEMS)
     for item in jobs.items(job_id):
