@@ -57,7 +57,7 @@ class BrowserOptions(TypedDict, total=False):
     video: bool
     """Save `video.webm` as an artifact."""
     console: bool
-    """Write the page's console and its errors to the run's log; True."""
+    """Write the page's console and its errors to the run's log; False, because pages can notice it."""
 
 
 class Awaited:

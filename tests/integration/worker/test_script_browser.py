@@ -136,10 +136,9 @@ return await page.title()
     assert (outcome.usage.fetches, outcome.usage.browser_pages) == (2, 2)
 
 
-async def test_the_console_is_logged_by_a_driver_that_hears_it(site: Site, tmp_path: Path) -> None:
-    given = {"data_dir": tmp_path, "http": {"allow_private": True}, "browser": {"driver": "playwright"}}
-    async with open_yard(Settings.model_validate(given)) as heard:
-        outcome = await run(heard, tmp_path, "page.goto(site)\npage.wait_for_selector('li')", site=site.url())
+async def test_the_console_is_logged_on_request(yard: LocalYard, site: Site, tmp_path: Path) -> None:
+    body = "page.goto(site)\npage.wait_for_selector('li')"
+    outcome = await run(yard, tmp_path, body, site=site.url(), options={"console": True})
     assert result(outcome) is None
     assert "a warning of the page" in [line.text for line in outcome.logs if line.level == "warning"]
 

@@ -37,7 +37,7 @@ _PLAIN_TEXT = "(document.querySelector('body > pre') || {}).textContent ?? null"
 _OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _READABLE = ("html", "xml", "json", "text/")
 """Kinds of documents that a browser shows as the site sent them. Of others it shows a page of its own."""
-_NO_EVIDENCE = Evidence(screenshot_on_failure=False, console=False)
+_NO_EVIDENCE = Evidence(screenshot_on_failure=False)
 
 
 class BrowserPages:

@@ -28,7 +28,7 @@ class Evidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     har: Annotated[bool, Meta(description="The requests and answers, as a HAR file.")] = False
     trace: Annotated[bool, Meta(description="A zip that Playwright's trace viewer opens.")] = False
     video: Annotated[bool, Meta(description="A film of the page.")] = False
-    console: Annotated[bool, Meta(description="Messages of the console and errors of the page, in the log.")] = True
+    console: Annotated[bool, Meta(description="Messages of the console and errors of the page, in the log.")] = False
 
 
 class ContextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,7 +85,7 @@ class LogMessage(Struct, frozen=True, kw_only=True):
 
 
 class KeptFile(Struct, frozen=True, kw_only=True):
-    """A file of evidence: `trace.zip`, `network.har`, `video.webm`, `failure.png`."""
+    """A file of evidence: `trace.zip`, `network.har`, `video.webm` or `video.avi`, `failure.png`."""
 
     name: str
     content_type: str

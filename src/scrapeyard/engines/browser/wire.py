@@ -63,7 +63,7 @@ class HostFacts(Struct, frozen=True, kw_only=True):
     no_sandbox: str = ""
     """Why Chromium's sandbox is off; empty: it is on."""
     no_video: str = ""
-    """Why videos cannot be recorded; empty: they can."""
+    """Why the driver cannot record videos; empty: it can."""
     abilities: tuple[str, ...] = ABILITIES
     """What it can do of what not every browser can."""
     failure: str = ""

@@ -150,14 +150,34 @@ async def test_what_went_well_leaves_no_picture(page: OpenPage, page_at: PageAt)
     assert (await page.close()).files == ()
 
 
-async def test_messages_of_the_page(page: OpenPage, page_at: PageAt, driver: str) -> None:
-    await page.do(do.Goto(url=page_at("messages.html", "<p>x</p><script>console.warn('look'); nothing()</script>")))
-    await page.close()
-    found = {(message.kind, message.text) for message in page.host.messages(page.number)}
-    if driver == "playwright":  # the other hides that it drives by not listening
-        assert ("warning", "look") in found
-        assert any(kind == "error" and "nothing is not defined" in text for kind, text in found)
-    assert page.host.messages(page.number) == []
+@pytest.mark.needs("evidence")
+async def test_messages_of_the_page(host: ProcessHost, page_at: PageAt) -> None:
+    url = page_at("messages.html", "<p>x</p><script>console.warn('look', 7); nothing()</script>")
+    async with opened(host, evidence=Evidence(console=True)) as page:
+        await page.do(do.Goto(url=url))
+        await page.do(do.Read(selector="p"))
+        await page.close()
+    found = {(message.kind, message.text) for message in host.messages(page.number)}
+    assert ("warning", "look 7") in found
+    assert any(kind == "error" and "nothing is not defined" in text for kind, text in found)
+    assert host.messages(page.number) == []
+
+
+@pytest.mark.needs("evidence")
+async def test_a_film_without_an_encoder(host: ProcessHost, page_at: PageAt) -> None:
+    html = "<p>x</p><script>setInterval(() => document.body.append(1), 50)</script>"
+    async with opened(host, evidence=Evidence(video=True)) as page:
+        await page.do(do.Goto(url=page_at("film.html", html)))
+        async for _ in page.host.watch(page.number):
+            break
+        await page.do(do.Wait(seconds=1))
+        (film,) = (await page.close()).files
+    if film.name == "video.webm":
+        assert film.data.startswith(b"\x1aE\xdf\xa3")
+        return
+    assert (film.name, film.data[:4], film.data[8:16]) == ("video.avi", b"RIFF", b"AVI LIST")
+    assert int.from_bytes(film.data[4:8], "little") == len(film.data) - 8
+    assert film.data.count(b"\xff\xd8\xff") >= 2, "it has pictures"
 
 
 @pytest.mark.needs("evidence")

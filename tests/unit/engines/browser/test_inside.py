@@ -1,11 +1,15 @@
 """What the browser's process decides without a browser: selectors, patterns, failures, blocked hosts, addresses."""
 
+from pathlib import Path
 from typing import get_args
 
+import cv2
+import numpy as np
 import pytest
 
 from scrapeyard.engines.browser import operations as do
 from scrapeyard.engines.browser.inside.blocking import is_tracker
+from scrapeyard.engines.browser.inside.film import Film
 from scrapeyard.engines.browser.inside.steps.failures import explain
 from scrapeyard.engines.browser.inside.steps.navigating import check_url
 from scrapeyard.engines.browser.inside.steps.performing import ACTING, CONTEXT_WIDE, PERFORMERS
@@ -117,3 +121,19 @@ def test_an_operation_is_told_in_few_words() -> None:
     assert describe(do.WaitForUrl(pattern="**/x")) == "wait_for_url '**/x'"
     assert describe(do.Content()) == "content"
     assert len(describe(do.Fill(selector="x" * 4000, text=""))) < 300
+
+
+def test_a_film_is_as_long_as_what_it_shows(tmp_path: Path) -> None:
+    film = Film()
+    for at, shade, size in ((10.0, 0, 320), (10.2, 200, 320), (10.5, 90, 160), (12.0, 255, 320)):
+        pixels = np.full((240, size, 3), shade, np.uint8)
+        film.add(cv2.imencode(".jpg", pixels)[1].tobytes(), at)
+    (tmp_path / "film.avi").write_bytes(film.data())
+    played = cv2.VideoCapture(str(tmp_path / "film.avi"))
+    assert (played.get(cv2.CAP_PROP_FPS), played.get(cv2.CAP_PROP_FRAME_COUNT)) == (5, 11)
+    shades = []
+    while (read := played.read())[0]:
+        assert read[1].shape == (240, 320, 3), "pictures of another size are left out"
+        shades.append(int(read[1][0, 0, 0]))
+    assert list(dict.fromkeys(shades)) == [0, 200, 255]
+    assert Film().data() == b""

@@ -12,6 +12,7 @@ from msgspec.json import encode
 from scrapeyard.background import Background
 from scrapeyard.engines.browser import operations as do
 from scrapeyard.engines.browser.inside.blocking import Blocking
+from scrapeyard.engines.browser.inside.console import listen
 from scrapeyard.engines.browser.inside.steps.deadline import within
 from scrapeyard.engines.browser.inside.steps.failures import crashed, explain, step_failed, timed_out, too_large
 from scrapeyard.engines.browser.inside.steps.performing import ACTING, CONTEXT_WIDE, PERFORMERS
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         WebError,
     )  # fmt: skip
 
+    from scrapeyard.engines.browser.inside.film import Film
     from scrapeyard.engines.browser.inside.launch import Driver
 
 MAX_TABS: Final = 20
@@ -55,6 +57,7 @@ class Tab:
         self.opened_before = opened_at
         """Tabs that there were when that operation began."""
         self.has_crashed = False
+        self.is_prepared = False
         self.session: CDPSession | None = None
 
     @property
@@ -91,6 +94,8 @@ class HeldContext:
         """Whether the last operation did."""
         self.keeps_storage = True
         """Whether its local storage can be read and written."""
+        self.film: Film | None = None
+        """None: none is made here."""
         self.live_view: asyncio.Task[None] | None = None
         self.background = Background()
         self._say = say
@@ -103,11 +108,12 @@ class HeldContext:
         self.native.on("page", self._add_tab)
         self.native.on("dialog", self._answer_dialog)
         self.native.on("response", self._note_response)
-        if self.options.evidence.console:
+        if self.options.evidence.console and self.driver.hears_console:
             self.native.on("console", self._note_console)
             self.native.on("weberror", self._note_error)
         await self.blocking.start(self.native)
-        await self._set_locale(await self.native.new_page())
+        await self.native.new_page()
+        await self._prepare(self._tabs[0])
 
     @property
     def open_tabs(self) -> list[Tab]:
@@ -171,8 +177,9 @@ class HeldContext:
         if self._is_full():
             raise step_failed(f"a context has at most {MAX_TABS} open tabs, and {MAX_NUMBERS} in all; close some")
         page = await self.native.new_page()
-        await self._set_locale(page)
-        return next(tab for tab in self._tabs if tab.page is page)
+        tab = next(tab for tab in self._tabs if tab.page is page)
+        await self._prepare(tab)
+        return tab
 
     async def wait_for_tab(self, opener: Tab) -> Tab:
         """The first that was opened since the last operation of `opener` which acts. Returned once."""
@@ -203,11 +210,18 @@ class HeldContext:
         except self.driver.error:
             raise step_failed(f"{what}: only Chromium can do this") from None
 
-    async def _set_locale(self, page: "Page") -> None:
-        tab = next((tab for tab in self._tabs if tab.page is page), None)
-        if self._locale and tab is not None:
-            with suppress(self.driver.error):  # it holds for a process, and another tab there may have set it
-                await (await self.devtools(tab, "locale")).send("Emulation.setLocaleOverride", {"locale": self._locale})
+    async def _prepare(self, tab: Tab) -> None:
+        """What holds for each tab and the driver does not see to. Once."""
+        if tab.is_prepared:
+            return
+        tab.is_prepared = True
+        with suppress(self.driver.error):  # a locale holds for a process, and another tab there may have set it
+            if self._locale:
+                session = await self.devtools(tab, "locale")
+                await session.send("Emulation.setLocaleOverride", {"locale": self._locale})
+        with suppress(self.driver.error, FetchFailed):
+            if self.options.evidence.console and not self.driver.hears_console:
+                await listen(self, tab)
 
     def _is_dead(self, tab: Tab) -> bool:
         browser = self.native.browser
@@ -225,8 +239,8 @@ class HeldContext:
         page.on("download", self._take_download)
         self._tabs.append(tab)
         self._tab_opened.set()
-        if self._locale and len(self._tabs) > 1:  # a page opened it
-            self.background.spawn(self._quietly(self._set_locale(page)), name="set-locale")
+        if len(self._tabs) > 1:  # a page may have opened it
+            self.background.spawn(self._prepare(tab), name="prepare-tab")
 
     def _note_crash(self, tab: Tab) -> None:
         tab.has_crashed = True
@@ -261,15 +275,18 @@ class HeldContext:
         """Tell whoever reads the run's log."""
         self._say(LogMessage(kind="warning", text=text))
 
+    def say(self, message: LogMessage) -> None:
+        """Of a page, in short."""
+        text, url = message.text[:_MAX_MESSAGE], message.url[:_MAX_MESSAGE]
+        self._say(LogMessage(kind=message.kind, text=text, url=url))
+
     def _note_console(self, message: "ConsoleMessage") -> None:
         place = message.location.get("url", "") if message.location else ""
-        self._say(LogMessage(kind=message.type, text=message.text[:_MAX_MESSAGE], url=place[:_MAX_MESSAGE]))
+        self.say(LogMessage(kind=message.type, text=message.text, url=place))
 
     def _note_error(self, error: "WebError") -> None:
         page = error.page
-        self._say(
-            LogMessage(kind="error", text=str(error.error)[:_MAX_MESSAGE], url=page.url[:_MAX_MESSAGE] if page else "")
-        )
+        self.say(LogMessage(kind="error", text=str(error.error), url=page.url if page else ""))
 
     async def _quietly(self, work: Any) -> None:
         with suppress(self.driver.error):

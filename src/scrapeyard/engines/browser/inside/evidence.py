@@ -25,6 +25,7 @@ _TYPES: Final = {
     "trace.zip": "application/zip",
     "network.har": "application/json",
     "video.webm": "video/webm",
+    "video.avi": "video/x-msvideo",
     "failure.png": "image/png",
 }
 
@@ -50,6 +51,9 @@ async def close(context: "HeldContext", folder: Path) -> ContextEnd:
     evidence = context.options.evidence
     if context.live_view is not None:
         context.live_view.cancel()
+    if context.film is not None:
+        context.film.stop()
+        await asyncio.to_thread((folder / "video.avi").write_bytes, context.film.data())
     if context.has_failed and evidence.screenshot_on_failure:
         await _within(_PICTURE_SECONDS, _picture(context, folder), context)
     state = await _state(context)

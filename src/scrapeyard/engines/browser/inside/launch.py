@@ -57,6 +57,8 @@ class Driver:
         self.name = name
         self.error: type[Exception] = self._api.Error
         self.timeout_error: type[Exception] = self._api.TimeoutError
+        self.hears_console = name != "patchright"
+        """Whether it tells of consoles and errors of pages, which pages can notice."""
         self.in_page: dict[str, Any] = {"isolated_context": False} if name == "patchright" else {}
         """Arguments that let JavaScript see the page's own variables; one driver hides them by default."""
 
@@ -78,6 +80,11 @@ class LaunchedBrowser:
         self.facts = facts
         self.language = language
         """Of the whole browser; empty: it has none of its own."""
+
+    @property
+    def films(self) -> bool:
+        """Whether films are made of its screencast: the driver cannot make them, and the browser has one."""
+        return self.facts.browser == "chromium" and bool(self.facts.no_video)
 
     @property
     def is_headless_chromium(self) -> bool:

@@ -15,6 +15,7 @@ from scrapeyard.engines.browser import wire
 from scrapeyard.engines.browser.inside import evidence
 from scrapeyard.engines.browser.inside.context import HeldContext
 from scrapeyard.engines.browser.inside.enclosure import children
+from scrapeyard.engines.browser.inside.film import Film
 from scrapeyard.engines.browser.inside.forwarder import Forwarder
 from scrapeyard.engines.browser.inside.launch import LaunchedBrowser
 from scrapeyard.engines.browser.inside.live import show
@@ -138,7 +139,7 @@ class ContextServer:
             raise crashed(f"no new context within {_OPEN_SECONDS} s") from None
         except launched.driver.error as error:
             raise explain(error, "open a context") from None
-        if context.options.evidence.video and launched.facts.no_video:
+        if context.options.evidence.video and launched.facts.no_video and not launched.films:
             self._contexts[number].warn(f"no video is recorded: {launched.facts.no_video}")
 
     async def _proxy(self, number: int, context: HostContext) -> dict[str, str]:
@@ -159,6 +160,9 @@ class ContextServer:
         self._contexts[number] = held
         await evidence.start_trace(held)
         await held.start()
+        if context.options.evidence.video and self._launched.films:
+            held.film = Film()
+            held.film.start(held)
 
     async def _close(self, number: int) -> ContextEnd:
         folder = self._folder / "contexts" / str(number)
