@@ -21,13 +21,15 @@ Result = TypeVar("Result")
 class AsyncClient:
     """A server. `url` is its address; default: the variable SCRAPEYARD_SERVER, else http://127.0.0.1:8000.
 
-    `timeout` is how long an answer may take to begin. May be shared. Close it, or use it in a `with` block.
+    `key` is what the server knows the caller by; default: the variable SCRAPEYARD_KEY, else none. `timeout` is how long
+    an answer may take to begin. May be shared. Close it, or use it in a `with` block.
     """
 
     def __init__(
         self,
         url: str | None = None,
         *,
+        key: str | None = None,
         timeout: float = 60.0,
         retries: Retries | None = None,
         headers: Mapping[str, str] | None = None,
@@ -37,7 +39,7 @@ class AsyncClient:
         self.runs = AsyncRuns(self)
         self.jobs = AsyncJobs(self)
         self._timeout = timeout
-        self._http = httpx.AsyncClient(**transport_options(self.url, timeout, headers))
+        self._http = httpx.AsyncClient(**transport_options(self.url, timeout, headers, key))
 
     async def __aenter__(self) -> Self:
         return self

@@ -13,6 +13,7 @@ import anyio.to_thread
 from scrapeyard_client.steps import ConnectionBroken, Request
 
 VARIABLES = ("SCRAPEYARD_SERVER", "SCRAPEYARD_URL")
+KEY = "SCRAPEYARD_KEY"
 DEFAULT = "http://127.0.0.1:8000"
 
 
@@ -25,11 +26,13 @@ def server_address(given: str | None) -> str:
     return url.rstrip("/")
 
 
-def transport_options(url: str, timeout: float, headers: Mapping[str, str] | None) -> dict[str, Any]:
-    """Options of an httpx client. Proxies of the environment are used, but not for this machine. Redirects are not
-    followed: the API sends none, and another host must not receive the call. Plain HTTP loads no certificates, which
-    takes longer than a call."""
+def transport_options(url: str, timeout: float, headers: Mapping[str, str] | None, key: str | None) -> dict[str, Any]:
+    """Options of an httpx client. Without a `key`, that of the environment is sent, if there is one. Proxies of the
+    environment are used, but not for this machine. Redirects are not followed: the API sends none, and another host
+    must not receive the call. Plain HTTP loads no certificates, which takes longer than a call."""
     own = {"User-Agent": f"scrapeyard-client/{_version()}", "Accept": "application/json", "Prefer": "dialect=own"}
+    if key := key or os.environ.get(KEY):
+        own["Authorization"] = f"Bearer {key}"
     return {
         "base_url": url,
         "timeout": timeout,

@@ -31,6 +31,7 @@ from scrapeyard.model import (
     Usage,
     WorkerInfo,
 )
+from scrapeyard.model.identity import Pepper
 from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
@@ -196,6 +197,7 @@ async def open_services(
             intake=intake,
             gateway_id=gateway_id,
             limiter=MemoryLimiter(),
+            pepper=Pepper(b"p" * 32),
         )
 
 

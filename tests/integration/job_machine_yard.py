@@ -30,6 +30,7 @@ from scrapeyard.gateway.services import Gateway
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.reading import ReadSources
 from scrapeyard.model import Delivery, ExitReason, Scraper, ScraperRef, new_id
+from scrapeyard.model.identity import Pepper
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.catalogue.loading import LoadTerms
@@ -140,6 +141,7 @@ class Ground:
                 intake=self.intake(self.store, self.blobs),
                 gateway_id="gw1",
                 limiter=MemoryLimiter(),
+                pepper=Pepper(b"p" * 32),
                 clock=self.clock,
                 **doors,
             )

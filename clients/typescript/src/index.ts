@@ -55,8 +55,11 @@ export class Scrapeyard {
   readonly url: string;
   readonly retries: Retries;
   private readonly fetch: typeof globalThis.fetch;
+  private readonly key?: string;
 
-  constructor(url = "http://127.0.0.1:8000", options: { retries?: Partial<Retries>; fetch?: typeof globalThis.fetch } = {}) {
+  /** `key` is what the server knows the caller by; leave it out where nobody is asked for one. */
+  constructor(url = "http://127.0.0.1:8000", options: { key?: string; retries?: Partial<Retries>; fetch?: typeof globalThis.fetch } = {}) {
+    this.key = options.key;
     this.url = url.replace(/\/+$/, "");
     this.retries = { attempts: 4, firstSeconds: 0.5, maxSeconds: 30, ...options.retries };
     this.fetch = options.fetch ?? globalThis.fetch.bind(globalThis);
@@ -158,6 +161,7 @@ export class Scrapeyard {
 
   private request(name: Name, method: string, parts: { body?: unknown; headers?: Record<string, string>; signal?: AbortSignal }): RequestInit {
     const headers: Record<string, string> = { Prefer: "dialect=own" };
+    if (this.key !== undefined) headers["Authorization"] = `Bearer ${this.key}`;
     if (parts.body !== undefined) headers["Content-Type"] = "application/json";
     if (keyed.includes(name)) headers["Idempotency-Key"] = crypto.randomUUID();
     const body = parts.body === undefined ? undefined : JSON.stringify(parts.body);

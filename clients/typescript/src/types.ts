@@ -175,6 +175,20 @@ export type Budget = {
   seconds?: number | null;
 };
 
+/** What a client may use in one day or one month. 0: no limit. */
+export type BudgetCall = {
+  /** Runs, and items of jobs. */
+  runs?: number;
+  /** Requests to the web. */
+  fetches?: number;
+  /** Megabytes received. */
+  mb?: number;
+  /** Megabytes through residential proxies and unlockers. */
+  residential_mb?: number;
+  /** Seconds that browser contexts are open. */
+  browser_seconds?: number;
+};
+
 /** How pages are kept, and how many there are. */
 export type CacheDocument = {
   /** Unless policy says. */
@@ -219,6 +233,32 @@ export type ClassUseDocument = {
   bytes: number;
   /** `direct`: without a proxy. */
   proxy_class: string;
+};
+
+/** What a client may use in one day or one month. 0: no limit. */
+export type ClientBudget = {
+  /** Runs, and items of jobs; 0: no limit. */
+  runs: number;
+  /** Requests to the web; 0: no limit. */
+  fetches: number;
+  /** Megabytes received; 0: no limit. */
+  mb: number;
+  /** Megabytes through residential proxies and unlockers; 0: no limit. */
+  residential_mb: number;
+  /** Seconds that browser contexts are open; 0: no limit. */
+  browser_seconds: number;
+};
+
+/** How much a client may ask for. 0: no limit. */
+export type ClientLimits = {
+  /** Calls per second; 0: no limit. */
+  rate: number;
+  /** Runs at once; 0: no limit. */
+  concurrency: number;
+  /** Of each day, in UTC. */
+  daily: ClientBudget;
+  /** Of each month, in UTC. */
+  monthly: ClientBudget;
 };
 
 /** Items by status; they add up to `total` at every moment. */
@@ -762,6 +802,18 @@ export type HostManners = {
   requests_per_second: number | null;
 };
 
+/** Who calls. */
+export type IdentityDocument = {
+  /** Owns what is created with the key; empty while nobody is asked for one. */
+  client: string;
+  /** What the caller may do. */
+  role: Role;
+  /** Patterns of the scrapers that it may call; [] for all. */
+  scrapers: Array<string>;
+  /** How much the client may ask for. */
+  limits: ClientLimits;
+};
+
 /** Which kept pages to forget. Give exactly one. */
 export type InvalidateCall = {
   /** Pages that were asked for by this URL, whoever asked and how. */
@@ -1212,6 +1264,56 @@ export type JobsCount = {
   more: boolean;
 };
 
+/** A key to make. */
+export type KeyCall = {
+  /** What people call the key. */
+  name: string;
+  /** Who owns what is created with it; default: the name of the key. */
+  client?: string | null;
+  /** What it may do. */
+  role: Role;
+  /** Patterns of the scrapers that it may call; [] for all. */
+  scrapers?: Array<string>;
+  /** Days until it ends; null: never. */
+  expires_days?: number | null;
+  /** How much its client may ask for. */
+  limits?: LimitsCall;
+};
+
+/** A key, without its secret, which nobody knows but who made it. */
+export type KeyDocument = {
+  /** Owns what is created with the key; empty while nobody is asked for one. */
+  client: string;
+  /** What the caller may do. */
+  role: Role;
+  /** Patterns of the scrapers that it may call; [] for all. */
+  scrapers: Array<string>;
+  /** How much the client may ask for. */
+  limits: ClientLimits;
+  /** Its id. */
+  id: string;
+  /** What people call the key. */
+  name: string;
+  /** When it was created. */
+  created_at: string;
+  /** When it ends; null: never. */
+  expires_at: string | null;
+  /** When it was revoked; null: it was not. */
+  revoked_at: string | null;
+  /** The key that replaces it; null: none. */
+  replaced_by: string | null;
+  /** To the minute; null: never. */
+  last_used_at: string | null;
+  /** Whether calls may use it now. */
+  usable: boolean;
+};
+
+/** Every key, the newest first. */
+export type KeysDocument = {
+  /** The keys. */
+  keys: Array<KeyDocument>;
+};
+
 /** What waits in one lane of the queue. */
 export type LaneDocument = {
   /** Which workers take it. */
@@ -1234,6 +1336,18 @@ export type LimitDocument = {
   percent: number;
 };
 
+/** How much a client may ask for. 0: no limit. */
+export type LimitsCall = {
+  /** Calls per second. */
+  rate?: number;
+  /** Runs at once. */
+  concurrency?: number;
+  /** Of each day, in UTC. */
+  daily?: BudgetCall;
+  /** Of each month, in UTC. */
+  monthly?: BudgetCall;
+};
+
 /** What one run may use before it is ended from outside. */
 export type LimitsDocument = {
   /** Maximum seconds of real time. */
@@ -1254,6 +1368,22 @@ export type LimitsDocument = {
   threads: number;
   /** Maximum fetches. */
   fetches: number;
+};
+
+/** What a link opens. */
+export type LinkCall = {
+  /** Path and query of a download or a stream, as answers name it. */
+  path: string;
+  /** How long it can be opened. */
+  seconds?: number;
+};
+
+/** A link that a browser can open. */
+export type LinkDocument = {
+  /** Path and query, with a signature. */
+  url: string;
+  /** Until when it can be opened. */
+  expires_at: string;
 };
 
 /** Where to go from here. */
@@ -1380,6 +1510,36 @@ export type MoveDocument = {
   after: string;
   /** When it was moved. */
   moved_at: string;
+};
+
+/** A key that was made just now. */
+export type NewKeyDocument = {
+  /** Owns what is created with the key; empty while nobody is asked for one. */
+  client: string;
+  /** What the caller may do. */
+  role: Role;
+  /** Patterns of the scrapers that it may call; [] for all. */
+  scrapers: Array<string>;
+  /** How much the client may ask for. */
+  limits: ClientLimits;
+  /** Its id. */
+  id: string;
+  /** What people call the key. */
+  name: string;
+  /** When it was created. */
+  created_at: string;
+  /** When it ends; null: never. */
+  expires_at: string | null;
+  /** When it was revoked; null: it was not. */
+  revoked_at: string | null;
+  /** The key that replaces it; null: none. */
+  replaced_by: string | null;
+  /** To the minute; null: never. */
+  last_used_at: string | null;
+  /** Whether calls may use it now. */
+  usable: boolean;
+  /** Send it with each call. It is shown this once. */
+  secret: string;
 };
 
 /** One page: title, meta, headings, links, text, markdown, structured data, product. */
@@ -1789,6 +1949,9 @@ export type ResultsDocument = {
   manifests: Record<string, ManifestDocument>;
 };
 
+/** What an identity may do; the gateway's table of permissions says it route by route. */
+export type Role = "client" | "viewer" | "operator" | "admin";
+
 /** What answers here. */
 export type RootDocument = {
   /** The process answers; `/api/health` tells more. */
@@ -1803,6 +1966,12 @@ export type RootDocument = {
   api: string;
   /** The state of every dependency. */
   health: string;
+};
+
+/** How a key is replaced. */
+export type RotateCall = {
+  /** Seconds that the old key works on. */
+  overlap_seconds?: number;
 };
 
 /** What became of the list that came with the call. */
@@ -3613,6 +3782,55 @@ export interface Operations {
     body: undefined;
     answer: Response;
   };
+  /** List keys. */
+  list_keys: {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: KeysDocument;
+  };
+  /** Make a key. */
+  create_key: {
+    path: undefined;
+    query: undefined;
+    body: KeyCall;
+    answer: NewKeyDocument;
+  };
+  /** A key. */
+  get_key: {
+    path: { key_id: string };
+    query: undefined;
+    body: undefined;
+    answer: KeyDocument;
+  };
+  /** Revoke a key. */
+  revoke_key: {
+    path: { key_id: string };
+    query: undefined;
+    body: undefined;
+    answer: KeyDocument;
+  };
+  /** Replace a key. */
+  rotate_key: {
+    path: { key_id: string };
+    query: undefined;
+    body: RotateCall;
+    answer: NewKeyDocument;
+  };
+  /** Who calls. */
+  get_identity: {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: IdentityDocument;
+  };
+  /** Make a link. */
+  create_link: {
+    path: undefined;
+    query: undefined;
+    body: LinkCall;
+    answer: LinkDocument;
+  };
   /** Usage. */
   get_usage: {
     path: undefined;
@@ -3708,6 +3926,13 @@ export const routes = {
   root: ["GET", "/"],
   live: ["GET", "/api/live"],
   metrics: ["GET", "/metrics"],
+  list_keys: ["GET", "/api/keys"],
+  create_key: ["POST", "/api/keys"],
+  get_key: ["GET", "/api/keys/{key_id}"],
+  revoke_key: ["DELETE", "/api/keys/{key_id}"],
+  rotate_key: ["POST", "/api/keys/{key_id}/rotate"],
+  get_identity: ["GET", "/api/identity"],
+  create_link: ["POST", "/api/links"],
   get_usage: ["GET", "/api/usage"],
   list_audit: ["GET", "/api/audit"],
 } as const;

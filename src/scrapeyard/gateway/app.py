@@ -13,6 +13,7 @@ from scrapeyard.gateway import cache, proxies, secrets, sites, usage, webhooks
 from scrapeyard.gateway.audit import routes as audit
 from scrapeyard.gateway.audit.addresses import CallerAddresses
 from scrapeyard.gateway.audit.middleware import REQUEST_ID, Audited
+from scrapeyard.gateway.auth import routes as keys
 from scrapeyard.gateway.auth.authentication import Authentication
 from scrapeyard.gateway.auth.permissions import RouteAccess
 from scrapeyard.gateway.crawls import routes as crawls
@@ -50,7 +51,7 @@ ROUTERS = (
     *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
     *(schedules.router, webhooks.router),
     *(scrapers.router, channels.router, state.router, sites.router, proxies.router, cache.router, secrets.router),
-    *(operations.router, usage.router, audit.router),
+    *(operations.router, keys.router, usage.router, audit.router),
 )
 """In the order in which the document lists their routes."""
 CALLS = (ScrapeCall, MapCall, JobCall, AppendCall)

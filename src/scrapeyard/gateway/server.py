@@ -36,6 +36,8 @@ class GatewayServer:
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
         self._port = 0
+        self.first_key = ""
+        """The secret of the admin key that this start made, to be shown once; empty if there were keys."""
 
     @property
     def url(self) -> str:
@@ -56,27 +58,31 @@ class GatewayServer:
         """Whether other machines may reach it."""
         return not is_loopback(self._settings.host)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether other machines may reach it, and nobody is asked for a key."""
+        return self.is_public and not self._gateway.authenticator.required
+
     async def start(self) -> None:
         """Listen. Returns once requests are accepted. Raises SettingsInvalid if the address cannot be bound, or is
-        public and that is not allowed."""
+        public while nobody is asked for a key and that is not allowed."""
         if self._task is not None:
             return
-        if self.is_public and not self._settings.allow_public:
-            raise SettingsInvalid(
-                f"gateway.host: other machines reach {self._settings.host or 'every address'}, and whoever reaches the "
-                "API may run scrapers and read every result; put a firewall or a proxy that authenticates before it, "
-                "then set gateway.allow_public = true (or --allow-public)"
-            )
-        listener = self._listener()
-        self._port = listener.getsockname()[1]
         await self._gateway.start()
+        try:
+            await self._secure()
+            listener = self._listener()
+        except BaseException:
+            await self._gateway.stop()
+            raise
+        self._port = listener.getsockname()[1]
         self._server = _Server(self._config())
         self._task = asyncio.create_task(self._server.serve([listener]), name="gateway-http")
         await self._server.listening.wait()
         if not self._server.started:
             await self._task
         log.info("gateway.listening", url=self.url)
-        if self.is_public:
+        if self.is_open:
             log.warning("gateway.public", urls=", ".join(self.urls))
 
     async def stop(self) -> None:
@@ -88,6 +94,17 @@ class GatewayServer:
         self._server.should_exit = True
         await task
         await self._gateway.stop()
+
+    async def _secure(self) -> None:
+        if not await self._gateway.keys.all() and self._gateway.services.settings.auth.mode == "on":
+            self.first_key = await self._gateway.keys.first(self._gateway.services.store.leaders)
+        if self.is_open and not self._settings.allow_public:
+            raise SettingsInvalid(
+                f"gateway.host: other machines reach {self._settings.host or 'every address'}, and whoever reaches the "
+                "API may run scrapers and read every result; ask for keys with auth.mode = on (or --auth on), which "
+                "makes a first key and prints it. Behind a firewall, or a proxy that authenticates, --insecure does "
+                "without"
+            )
 
     def _listener(self) -> socket.socket:
         family = socket.AF_INET6 if ":" in self._settings.host else socket.AF_INET

@@ -17,6 +17,8 @@ from scrapeyard.errors import SettingsInvalid
 from scrapeyard.extras import missing
 from scrapeyard.gateway.audit.log import AuditLog
 from scrapeyard.gateway.auth.credentials import Authenticator, Credentials
+from scrapeyard.gateway.auth.keys import KeyRing
+from scrapeyard.gateway.auth.links import SignedLinks
 from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.limits.port import ClientLimiter
@@ -31,6 +33,7 @@ from scrapeyard.gateway.schedules.service import ScheduleService
 from scrapeyard.gateway.scrapers.refresh import Refreshing
 from scrapeyard.gateway.sites import MoreOfSites, SiteService
 from scrapeyard.inputs.importer import ItemImporter
+from scrapeyard.model.identity import Pepper
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.repository.port import Catalogue
@@ -54,6 +57,8 @@ class GatewayServices:
     gateway_id: str
     limiter: ClientLimiter
     """Counts the calls of clients. The gateway starts and stops it: nobody else uses it."""
+    pepper: Pepper
+    """Under which keys are hashed."""
     pages: PageStore | None = None
     """The shared tier of the page cache; None if this gateway does not use it."""
     gate: SiteGate | None = None
@@ -81,7 +86,9 @@ class Gateway:
         self.services = services
         self.client_budgets = ClientBudgets(services.store.meters, services.clock)
         self.audit = AuditLog(services.store.audit, services.clock)
-        self.authenticator = Authenticator(_credentials(settings))
+        self.keys = KeyRing(services.store.api_keys, services.pepper, services.clock)
+        self.links = SignedLinks(self.keys, services.pepper, services.clock)
+        self.authenticator = Authenticator((self.keys, self.links, *_credentials(settings)), settings.auth.mode)
         self.metrics = GatewayMetrics(self._read_sources, lambda: self.waiters.count)
         self.waiters = Waiters(
             services.queue,
@@ -155,6 +162,7 @@ class Gateway:
         await asyncio.gather(
             self.audit.start(),
             self.services.limiter.start(),
+            self.keys.start(),
             self.waiters.start(),
             self.refreshing.start(),
             self.channels.start(),
@@ -179,6 +187,7 @@ class Gateway:
         await self._site_policies.stop()
         await self.waiters.stop()
         await self.services.limiter.stop()
+        await self.keys.stop()
         await self.audit.stop()
 
     def _read_sources(self) -> Iterator[SourceReading]:

@@ -1,10 +1,23 @@
-"""Who calls: a client's name, its role, the scrapers it may call and its limits."""
+"""Who calls: a client's name, its role, the scrapers it may call and its limits; and the keys that prove it.
 
+The secret of a key is `sy_`, 32 random letters and digits, and six more that are their checksum:
+
+    sy_[0-9A-Za-z]{38}
+
+so that scanners of repositories and logs find it, and a mistyped one is refused without a look at the store.
+"""
+
+import hashlib
+import hmac
 import re
+import secrets
+import string
+import zlib
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 CLIENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 """Names of clients. Without a dot: the ids that a client chooses for its jobs begin with its name and a dot."""
@@ -110,3 +123,91 @@ EVERYONE = Identity(client="", role=Role.ADMIN)
 """Whoever calls while authentication is off. May do everything."""
 NOBODY = Identity(client="(nobody)", role=Role.CLIENT)
 """A caller without credentials, on the routes that need none. No client can have this name."""
+
+PREFIX = "sy_"
+_DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_RANDOM = 32
+_CHECKED = 6
+_FORM = re.compile(rf"{PREFIX}[0-9A-Za-z]{{{_RANDOM + _CHECKED}}}")
+KEY_ID = r"^key_[0-9a-f]{32}$"
+
+
+class ApiKey(Struct, frozen=True, kw_only=True):
+    """A key as stored. The secret is not."""
+
+    id: str
+    name: str
+    client: str
+    """Owns what is created with it. Several keys may be of one client."""
+    role: Role
+    scrapers: tuple[str, ...] = ()
+    limits: ClientLimits = ClientLimits()
+    digest: str
+    """HMAC-SHA256 of the secret, under the pepper."""
+    pepper_id: str
+    """Tells whether a gateway has the pepper that `digest` was made with."""
+    created_at: float
+    expires_at: float | None = None
+    """None: never."""
+    revoked_at: float | None = None
+    replaced_by: str = ""
+    """The key that a rotation made in its place."""
+    last_used_at: float | None = None
+    """To the minute."""
+    changed_at: float
+
+    @property
+    def identity(self) -> Identity:
+        """Who calls with it."""
+        return Identity(client=self.client, role=self.role, scrapers=self.scrapers, key_id=self.id, limits=self.limits)
+
+    def fault(self, now: float) -> str:
+        """Why it cannot be used; empty if it can."""
+        if self.revoked_at is not None:
+            return "the key was revoked"
+        if self.expires_at is not None and self.expires_at <= now:
+            return "the key has expired"
+        return ""
+
+    def ending(self, at: float, successor: str) -> "ApiKey":
+        """The same, replaced by another and ending no later than then."""
+        until = at if self.expires_at is None else min(at, self.expires_at)
+        return replace(self, expires_at=until, replaced_by=successor)
+
+
+class Pepper:
+    """The server's secret under which keys are hashed: a dump of the database alone does not help to guess a key."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self.id = self._mac("id", "pepper")[:16]
+
+    def digest(self, secret: str) -> str:
+        """The keyed hash of a key's secret."""
+        return self._mac("key", secret)
+
+    def sign(self, text: str) -> str:
+        """A signature of ours, for links."""
+        return self._mac("link", text)
+
+    def _mac(self, use: str, text: str) -> str:
+        return hmac.new(self._secret, f"{use}:{text}".encode(), hashlib.sha256).hexdigest()
+
+
+def new_secret() -> str:
+    """A new secret."""
+    chosen = PREFIX + "".join(secrets.choice(_DIGITS) for _ in range(_RANDOM))
+    return chosen + _checksum(chosen)
+
+
+def is_secret(text: str) -> bool:
+    """Whether it has the form of a secret, with a checksum that fits."""
+    return _FORM.fullmatch(text) is not None and text[-_CHECKED:] == _checksum(text[:-_CHECKED])
+
+
+def _checksum(text: str) -> str:
+    number, digits = zlib.crc32(text.encode()), ""
+    for _ in range(_CHECKED):
+        number, digit = divmod(number, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return digits

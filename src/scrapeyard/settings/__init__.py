@@ -41,6 +41,7 @@ from scrapeyard.settings.repository import (
 from scrapeyard.settings.secrets import SecretSettings
 from scrapeyard.settings.section import Section
 from scrapeyard.settings.server import (
+    AuthSettings,
     GatewaySettings,
     JobSettings,
     LaneSettings,
@@ -59,6 +60,7 @@ __all__ = [
     "CONFIG_FILE",
     "PREFIX",
     "SCHEMES",
+    "AuthSettings",
     "BlobSettings",
     "BrowserSettings",
     "BudgetSettings",

@@ -16,8 +16,8 @@ class GatewaySettings(Section):
     host: str = Field("127.0.0.1", description="Address to listen on.")
     allow_public: bool = Field(
         False,
-        description="Listen on an address that other machines reach, although whoever reaches it may do everything: "
-        "only behind a firewall, or a proxy that authenticates.",
+        description="Listen on an address that other machines reach even if nobody is asked for a key "
+        "(`--insecure`): only behind a firewall, or a proxy that authenticates.",
     )
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     wait_seconds: float = Field(30, gt=0, le=300, description="Seconds a call waits for its answer by default.")
@@ -52,6 +52,28 @@ class GatewaySettings(Section):
         for each in given:
             ip_network(each, strict=False)
         return given
+
+
+class AuthSettings(Section):
+    """Who may call."""
+
+    mode: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description="on: every call needs credentials, and a first start without keys makes an admin key and prints "
+        "it; auto: as soon as there is a key; off: nobody is asked.",
+    )
+    pepper: SecretStr = Field(
+        SecretStr(""),
+        description="Secret under which keys are hashed, at least 32 characters, the same on every gateway; empty: "
+        "the file `pepper` in the data directory, made at the first need.",
+    )
+
+    @field_validator("pepper")
+    @classmethod
+    def _is_long(cls, pepper: SecretStr) -> SecretStr:
+        if 0 < len(pepper.get_secret_value()) < 32:
+            raise ValueError("shorter than 32 characters; take a longer one, such as `openssl rand -hex 32` prints")
+        return pepper
 
 
 class WorkerSettings(Section):

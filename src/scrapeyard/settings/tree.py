@@ -21,6 +21,7 @@ from scrapeyard.settings.repository import BlobSettings, EnvironmentSettings, Re
 from scrapeyard.settings.secrets import SecretSettings
 from scrapeyard.settings.section import Section, branch
 from scrapeyard.settings.server import (
+    AuthSettings,
     GatewaySettings,
     JobSettings,
     LaneSettings,
@@ -47,6 +48,7 @@ class Settings(Section):
     gateway: GatewaySettings = branch()
     clients: ClientSettings = branch()
     oidc: OidcSettings = branch()
+    auth: AuthSettings = branch()
     worker: WorkerSettings = branch()
     lanes: LaneSettings = branch()
     sandbox: SandboxSettings = branch()

@@ -4,6 +4,7 @@ import time
 from typing import Final
 
 from scrapeyard.sealing.port import Masters
+from scrapeyard.store.api_keys import SqlApiKeys
 from scrapeyard.store.audit import SqlAudit
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.jobs.archives import SqlArchives
@@ -44,6 +45,7 @@ class SqlStore(Store):
         self.scraper_secrets = SqlScraperSecrets(database)
         self.runs = SqlRuns(database)
         self.keys = SqlKeys(database)
+        self.api_keys = SqlApiKeys(database)
         self.workers = SqlWorkers(database)
         self.leaders = SqlLeaders(database)
         self.sessions = SqlSessions(database)

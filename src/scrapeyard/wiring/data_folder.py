@@ -2,16 +2,21 @@
 
 import fcntl
 import os
+import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from scrapeyard.errors import SettingsInvalid
+from scrapeyard.model.identity import Pepper
+from scrapeyard.settings import Settings
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("data")
 DATABASE = "scrapeyard.db"
+PEPPER = "pepper"
+"""File of the secret under which keys are hashed, unless the settings have one."""
 _SHARED = frozenset({"cache", "environments"})
 """Folders with files that children read; their content says nothing about callers."""
 
@@ -59,3 +64,41 @@ def _close(path: Path) -> None:
         path.chmod(stat.S_IMODE(found.st_mode) & ~0o007)
         if stat.S_ISDIR(found.st_mode):
             log.info("data.closed", path=str(path))
+
+
+def make_pepper(settings: Settings) -> Pepper:
+    """The pepper. Raises SettingsInvalid if its file cannot be used."""
+    given = settings.auth.pepper.get_secret_value()
+    return Pepper(given.encode() if given else _from_file(settings.data_dir.resolve() / PEPPER))
+
+
+def _from_file(file: Path) -> bytes:
+    """Of two processes that make it at once, both read what the first one wrote."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not file.exists():
+            _write(file, secrets.token_hex(32).encode())
+        found = file.read_bytes().strip()
+    except OSError as error:
+        raise SettingsInvalid(
+            f"auth.pepper: {file}: {error.strerror or error}; set it, or make the file usable"
+        ) from None
+    if len(found) < 32:
+        raise SettingsInvalid(
+            f"auth.pepper: {file} has fewer than 32 bytes; restore it, or remove it and make new keys"
+        )
+    return found
+
+
+def _write(file: Path, secret: bytes) -> None:
+    """Whole or not at all: a link to a complete file fails if there is one already."""
+    draft = file.with_name(f"{PEPPER}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as stream:
+            stream.write(secret)
+            stream.flush()
+            os.fsync(stream.fileno())
+        with suppress(FileExistsError):
+            os.link(draft, file)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -43,7 +43,7 @@ from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.wiring.backends import make_blobs, make_limiter, make_queue, make_store
 from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.catalogue import make_catalogue
-from scrapeyard.wiring.data_folder import lock_data_folder, open_for_children
+from scrapeyard.wiring.data_folder import lock_data_folder, make_pepper, open_for_children
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.wiring.pipeline import Engine
 from scrapeyard.wiring.type_info import build_type_info
@@ -177,6 +177,7 @@ class Platform:
             intake=base.intake,
             gateway_id=new_id("gateway"),
             limiter=make_limiter(self.settings),
+            pepper=make_pepper(self.settings),
             pages=base.web.pages,
             gate=base.web.gate,
             more_of_sites=(base.web.ways_of,),

@@ -78,11 +78,11 @@ def test_a_new_data_directory_is_the_users_alone(stand: Stand, tmp_path: Path) -
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])
 def test_a_public_address_needs_a_word(stand: Stand, tmp_path: Path, host: str) -> None:
     ended = stand.cli("up", "--host", host, "--port", "0", "--data-dir", str(tmp_path / "data"))
-    refused(ended, "gateway.host", host, "gateway.allow_public")
+    refused(ended, "gateway.host", host, "--auth on", "--insecure")
 
 
 def test_a_public_address_is_told_truly(stand: Stand, tmp_path: Path) -> None:
-    words = ("up", "--host", "0.0.0.0", "--allow-public", "--port", "0", "--data-dir", str(tmp_path / "data"))
+    words = ("up", "--host", "0.0.0.0", "--insecure", "--port", "0", "--data-dir", str(tmp_path / "data"))
     with stand.started(*words) as process:
         line = line_with(process, b"WARNING: anyone who reaches ")
         assert b"127.0.0.1:" in line

@@ -22,7 +22,7 @@ from urllib.request import (
 )
 
 from scrapeyard import __version__
-from scrapeyard.cli.common.server_address import DEFAULT_URL
+from scrapeyard.cli.common.server_address import DEFAULT_URL, key_for
 from scrapeyard.errors import BadRequest, ScrapeyardError
 
 
@@ -121,11 +121,13 @@ class Event(NamedTuple):
 class Server:
     """One server by its address. Raises BadRequest if the address is invalid."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: str | None = None) -> None:
+        """Without a `key`, the one of the environment or of `scrapeyard login` is sent."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
             raise BadRequest(f"{url[:200]!r} is not a server's address; write {DEFAULT_URL}")
         self.url = url.rstrip("/")
+        self._key = key_for(self.url) if key is None else key
         self._opener = _opener(parts.hostname)
 
     def get(self, path: str, *, patience: float = PATIENCE_SECONDS, **query: Any) -> Any:
@@ -198,6 +200,8 @@ class Server:
         request.add_header("User-Agent", f"scrapeyard/{__version__}")
         request.add_header("Accept", "application/json")
         request.add_header("Prefer", "dialect=own")
+        if self._key:
+            request.add_header("Authorization", f"Bearer {self._key}")
         if data is not None:
             request.add_header("Content-Type", "application/json")
         for name, value in (headers or {}).items():
@@ -329,6 +333,7 @@ _REMEDIES = {
     "bad_rows": "Correct them, or give --bad-rows skip to leave them out.",
     "bad_input": "`scrapeyard scrapers show SITE/TASK` shows the schema.",
     "conflict": "",
+    "unauthenticated": "Set SCRAPEYARD_KEY, or run `scrapeyard login URL --key -`.",
     "invalid": "",
     "scraper_not_found": "`scrapeyard scrapers` lists what there is.",
 }

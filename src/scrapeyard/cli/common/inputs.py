@@ -149,7 +149,7 @@ def write_result(path: Path, result: Any) -> None:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def whole_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file that appears under its name only once it is complete. Raises BadRequest if it cannot be written."""
     try:
         number, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
@@ -158,7 +158,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     try:
         with os.fdopen(number, "wb") as stream:
             yield stream
-        Path(name).chmod(0o666 & ~_umask())
+        Path(name).chmod(mode & ~_umask())
         Path(name).replace(path)
     except OSError as error:
         Path(name).unlink(missing_ok=True)

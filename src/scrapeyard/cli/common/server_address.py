@@ -6,6 +6,7 @@ from pathlib import Path
 DEFAULT_URL = "http://127.0.0.1:8000"
 VARIABLES = ("SCRAPEYARD_SERVER", "SCRAPEYARD_URL")
 """The second is the former name of the first."""
+KEY = "SCRAPEYARD_KEY"
 _MAX_BYTES = 64 * 1024
 
 
@@ -30,6 +31,20 @@ def config_file() -> Path:
 
 def kept_server() -> str:
     """The server that `scrapeyard login` keeps; empty if there is none. Raises BadRequest."""
+    return _kept()[0]
+
+
+def key_for(server: str) -> str:
+    """The key to call a server with: the environment's, else the one that `scrapeyard login` keeps for this server;
+    empty if there is none. Raises BadRequest."""
+    if given := os.environ.get(KEY):
+        return given
+    kept, key = _kept()
+    return key if kept == server else ""
+
+
+def _kept() -> tuple[str, str]:
+    """The server and the key in the file; empty texts for what is not there."""
     from scrapeyard.errors import BadRequest
 
     file = config_file()
@@ -37,7 +52,7 @@ def kept_server() -> str:
         with file.open("rb") as stream:
             text = stream.read(_MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
-        return ""
+        return "", ""
     except OSError as error:
         raise BadRequest(f"{file}: cannot be read: {error.strerror}") from None
     import tomllib
@@ -46,10 +61,10 @@ def kept_server() -> str:
         table = tomllib.loads(text.decode())
     except ValueError as error:
         raise BadRequest(f"{file}: not TOML: {error}; `scrapeyard login URL` writes it anew") from None
-    server = table.pop("server", "")
-    if table or not isinstance(server, str):
-        raise BadRequest(f'{file}: write only server = "{DEFAULT_URL}"; `scrapeyard login URL` writes it anew')
-    return server
+    server, key = table.pop("server", ""), table.pop("key", "")
+    if table or not isinstance(server, str) or not isinstance(key, str):
+        raise BadRequest(f'{file}: write only server = "{DEFAULT_URL}" and key; `scrapeyard login URL` writes it anew')
+    return server, key
 
 
 def user_folder(variable: str, default: str) -> Path:

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,8 +22,13 @@ _TRIM_SECONDS = 60.0
 """How often freed memory goes back to the system. glibc keeps what lies between live objects, and we seem to grow."""
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
-AllowPublic = Annotated[
-    bool, typer.Option("--allow-public", help="Listen on a public --host, though the API asks nobody for a key.")
+Insecure = Annotated[
+    bool,
+    typer.Option("--insecure", "--allow-public", help="Listen on a public --host, though nobody is asked for a key."),
+]
+Auth = Annotated[
+    Literal["auto", "on", "off"] | None,
+    typer.Option("--auth", help="Ask callers for a key: on, off, or auto: as soon as there is one."),
 ]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where embedded backends keep their files.")]
@@ -50,11 +55,12 @@ def up(
     data_dir: DataDir = None,
     scrapers: Scrapers = None,
     allow_private: AllowPrivate = False,
-    allow_public: AllowPublic = False,
+    insecure: Insecure = False,
+    auth: Auth = None,
 ) -> None:
     """Everything in one process, with nothing to install beside it. Unless --scrapers or the settings name others,
     scrapers come from ./scrapers, which is made and watched."""
-    overrides = _overrides(host, port, data_dir, scrapers, allow_private=allow_private, allow_public=allow_public)
+    overrides = _overrides(host, port, data_dir, scrapers, allow_private=allow_private, insecure=insecure, auth=auth)
     _serve(None, overrides, is_up=True)
 
 
@@ -62,11 +68,13 @@ def gateway(
     host: Host = None,
     port: Port = None,
     data_dir: DataDir = None,
+    *,
     scrapers: Scrapers = None,
-    allow_public: AllowPublic = False,
+    insecure: Insecure = False,
+    auth: Auth = None,
 ) -> None:
     """The HTTP API alone. Needs REDIS_URL."""
-    _serve(("gateway",), _overrides(host, port, data_dir, scrapers, allow_public=allow_public))
+    _serve(("gateway",), _overrides(host, port, data_dir, scrapers, insecure=insecure, auth=auth))
 
 
 def worker(data_dir: DataDir = None, scrapers: Scrapers = None, allow_private: AllowPrivate = False) -> None:
@@ -87,7 +95,8 @@ def _overrides(
     scrapers: Path | None,
     *,
     allow_private: bool = False,
-    allow_public: bool = False,
+    insecure: bool = False,
+    auth: str | None = None,
 ) -> dict[str, Any]:
     from scrapeyard.errors import BadRequest
 
@@ -95,7 +104,8 @@ def _overrides(
         raise BadRequest(f"--scrapers {scrapers}: there is no such folder; make it, or name another")
     return {
         "data_dir": data_dir,
-        "gateway": {"host": host, "port": port, "allow_public": allow_public or None},
+        "gateway": {"host": host, "port": port, "allow_public": insecure or None},
+        "auth": {"mode": auth},
         "repository": {"scrapers": scrapers},
         "http": {"allow_private": allow_private or None},
     }
@@ -167,8 +177,10 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
     gc.collect()
     gc.freeze()  # what is loaded now stays alive, so the collector can skip it
     try:
+        if platform.gateway is not None and platform.gateway.first_key:
+            typer.echo(_FIRST_KEY[settings.log.lang].format(key=platform.gateway.first_key), err=True)
         if is_up and platform.gateway is not None:
-            public = platform.gateway.urls if platform.gateway.is_public else ()
+            public = platform.gateway.urls if platform.gateway.is_open else ()
             _print_next_step(platform.gateway.url, public, settings)
         while not asked.is_set():
             with contextlib.suppress(TimeoutError):
@@ -213,6 +225,19 @@ Next, in a second terminal, scrape a page:
 """,
 }
 """Without --allow-private, the practice shop on this machine cannot be reached."""
+_FIRST_KEY = {
+    "en": """
+This start made an admin key. It is shown this once:
+  {key}
+Keep it: `scrapeyard login URL --key -` asks for it. Make others with `scrapeyard keys create NAME --role ROLE`.
+""",
+    "ko": """
+이번 시작에서 관리자 키를 만들었습니다. 이 키는 지금 한 번만 표시됩니다:
+  {key}
+보관하세요: `scrapeyard login URL --key -`가 키를 묻습니다.
+다른 키는 `scrapeyard keys create NAME --role ROLE`로 만드세요.
+""",
+}
 _PUBLIC = {
     "en": "\nWARNING: anyone who reaches {urls} may use this API.",
     "ko": "\n경고: {urls}에 접근할 수 있는 사람은 누구나 이 API를 사용할 수 있습니다.",

@@ -15,7 +15,6 @@ from scrapeyard.gateway.http.doors import refuse
 from scrapeyard.gateway.http.problems import from_error
 from scrapeyard.model.identity import EVERYONE, NOBODY, Identity
 
-_BEARER = 'Bearer realm="scrapeyard"'
 _BASIC = 'Basic realm="scrapeyard", charset="UTF-8"'
 
 
@@ -58,11 +57,9 @@ class Authentication:
 
 def _refusal(error: ScrapeyardError, scope: Scope) -> Response:
     response = from_error(error)
-    if response.status_code == 401:
-        response.headers.append("WWW-Authenticate", _BEARER)
-        if Headers(scope=scope).get("sec-fetch-mode", "navigate") == "navigate":
-            # a browser asks its user for a password, which would only disturb the scripts of a page
-            response.headers.append("WWW-Authenticate", _BASIC)
+    if response.status_code == 401 and Headers(scope=scope).get("sec-fetch-mode", "navigate") == "navigate":
+        # a browser asks its user for a password, which would only disturb the scripts of a page
+        response.headers.append("WWW-Authenticate", _BASIC)
     return response
 
 

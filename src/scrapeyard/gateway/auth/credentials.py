@@ -3,7 +3,7 @@
 import binascii
 from base64 import b64decode
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Literal, Protocol
 
 from starlette.types import Scope
 
@@ -31,12 +31,15 @@ class Credentials(Protocol):
 class Authenticator:
     """Asks each kind of credentials who calls."""
 
-    def __init__(self, kinds: Iterable[Credentials]) -> None:
+    def __init__(self, kinds: Iterable[Credentials], mode: Literal["auto", "on", "off"] = "auto") -> None:
         self._kinds = tuple(kinds)
+        self._mode = mode
 
     @property
     def required(self) -> bool:
         """Whether calls must be authenticated."""
+        if self._mode != "auto":
+            return self._mode == "on"
         return any(kind.in_use for kind in self._kinds)
 
     async def identify(self, scope: Scope) -> Identity | None:

@@ -50,6 +50,8 @@ GRANTS: Final = {
 ROUTES: Final = {
     Permission.OPEN: ("GET /", "GET /api/live", "GET /api/ready"),
     Permission.KNOWN: (
+        "GET /api/identity",
+        "POST /api/links",
         "GET /api/openapi.json",
         "GET /docs",
         "GET /docs/start.js",
@@ -144,6 +146,11 @@ ROUTES: Final = {
         "PUT /api/secrets/{site}/{task}/{name}",
         "DELETE /api/secrets/{site}/{task}/{name}",
         "GET /api/audit",
+        "POST /api/keys",
+        "GET /api/keys",
+        "GET /api/keys/{key_id}",
+        "POST /api/keys/{key_id}/rotate",
+        "DELETE /api/keys/{key_id}",
     ),
 }
 """The routes that ask for each permission: method and path. HEAD asks for what GET does."""

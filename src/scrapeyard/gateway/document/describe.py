@@ -10,8 +10,10 @@ from pydantic import BaseModel
 from starlette.routing import BaseRoute
 
 from scrapeyard import __version__
+from scrapeyard.gateway.auth.permissions import Permission, asked_for
 from scrapeyard.gateway.document.properties import complete, example_of, texts
 from scrapeyard.gateway.http.answers import JSON, AnswerRoute, schemas
+from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.model import Scraper
 from scrapeyard.settings import GatewaySettings
 
@@ -36,7 +38,13 @@ TAGS: Final = {
     "audit": "Changes and refused calls.",
     "cache": "Cached pages.",
     "secrets": "Secrets of scrapers: written, granted, never read.",
+    "keys": "Who may call, and what they may do.",
     "operations": "How the platform is doing.",
+}
+SCHEMES: Final = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer sy_…`"},
+    "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The key alone."},
+    "basic": {"type": "http", "scheme": "basic", "description": "Any user, and the key as password."},
 }
 _SERVER: Final = {"url": "/", "description": "The gateway that serves this document."}
 _OTHER: Final = {"description": "What a scraper of your own returned: any JSON value."}
@@ -75,6 +83,7 @@ def describe(
     _type_results(components, builtins)
     for operation in _operations(document):
         _show_examples(operation, components)
+    _secure(document)
     call = components["ScrapeCall"]["properties"]
     _bound(call["wait"], "number", "maximum", settings.max_wait_seconds)
     _bound(call["urls"], "array", "maxItems", settings.max_urls)
@@ -98,6 +107,19 @@ def _type_results(components: dict[str, Any], builtins: Iterable[Scraper]) -> No
     components.update(results)
     for name, schema in results.items():
         complete(name, schema)
+
+
+def _secure(document: dict[str, Any]) -> None:
+    """How callers authenticate, and what they are answered if they do not."""
+    document["components"]["securitySchemes"] = SCHEMES
+    document["security"] = [{name: []} for name in SCHEMES]
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            if asked_for()[f"{method.upper()} {path}"] is Permission.OPEN:
+                operation["security"] = []
+                continue
+            for status, answer in refusals(401, 403).items():
+                operation["responses"].setdefault(str(status), answer)
 
 
 def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -108,7 +108,8 @@ def example_of(schema: dict[str, Any], components: dict[str, Any]) -> Any:
 def _made_up(schema: dict[str, Any], components: dict[str, Any]) -> Any:
     kinds = _types(schema)
     if kinds == ["object"]:
-        fields = {name: field for name, field in schema.get("properties", {}).items() if name in schema["required"]}
+        known, needed = schema.get("properties", {}), schema.get("required", ())
+        fields = {name: field for name, field in known.items() if name in needed}
         return {name: example_of(field, components) for name, field in fields.items()}
     if kinds == ["array"]:
         first = example_of(schema["items"], components) if schema.get("items") else ""

@@ -8,8 +8,8 @@ Responses = dict[int | str, dict[str, Any]]
 
 _MEANINGS = {
     400: "The request cannot be taken as it is; `detail` names the part.",
-    401: "A Git host's hook that does not know the secret.",
-    403: "A web page from elsewhere; gateway.cors_origins names those that may call.",
+    401: "The caller is not known: no key, or one that is not valid. `WWW-Authenticate` names the ways.",
+    403: "The role or the scrapers of the caller's key do not allow it, or a web page from elsewhere asks for it.",
     404: "There is no such thing.",
     409: "What is there does not allow it; `detail` says why.",
     413: "The body is too large.",

@@ -179,6 +179,7 @@ EXITS: dict[ExitReason, str] = {
 
 MEDIA_TYPE = "application/problem+json"
 TYPE = "urn:scrapeyard:problem:"
+_BEARER = 'Bearer realm="scrapeyard"'
 MAX_ERRORS = 20
 MAX_MESSAGE = 500
 MAX_PATH = 200
@@ -253,7 +254,8 @@ def from_error(error: ScrapeyardError) -> Response:
     if isinstance(error, Refusal):
         retryable = error.retry_after is not None
         document = problem(error.refusal_code, error.status, error.message, retryable=retryable)
-        return respond(document, _retry_after(error.retry_after))
+        ways = {"WWW-Authenticate": _BEARER} if error.refusal_code == "unauthenticated" else {}
+        return respond(document, _retry_after(error.retry_after) | ways)
     more = {name: error.details[name] for name in ("errors", "rows", "count") if name in error.details}
     document = problem(error.code, _status(error), error.message, retryable=error.retryable, **more)
     return respond(document, _retry_after(getattr(error, "retry_after", None)))

@@ -23,7 +23,7 @@ from scrapeyard.errors import (
     Refusal,
     Unavailable,
 )
-from scrapeyard.gateway.auth.owned import check_call, owned_wish, owner_of
+from scrapeyard.gateway.auth.ownership import check_call, owned_wish, owner_of
 from scrapeyard.gateway.jobs.calls import JobCall, JobOptions, ShapeOptions
 from scrapeyard.gateway.jobs.policies import policy_of
 from scrapeyard.gateway.jobs.profiles import with_profile

@@ -10,7 +10,8 @@ from scrapeyard.blobs import keys
 from scrapeyard.blobs.keys import MANIFESTS, ManifestKind
 from scrapeyard.errors import NotFound, Refusal
 from scrapeyard.gateway.auth.authentication import IdentityDep
-from scrapeyard.gateway.auth.owned import ExportId, JobId, owned_job
+from scrapeyard.gateway.auth.owned import ExportId, JobId
+from scrapeyard.gateway.auth.ownership import owned_job
 from scrapeyard.gateway.http.alternatives import EXPORT, also, alternatives
 from scrapeyard.gateway.http.answers import JSON, AnswerRoute, respond
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, begun, kept_object, wanted_range

@@ -9,7 +9,8 @@ from starlette.responses import Response
 from scrapeyard.errors import BadRequest, Refusal
 from scrapeyard.gateway.audit.middleware import AuditDep
 from scrapeyard.gateway.auth.authentication import IdentityDep
-from scrapeyard.gateway.auth.owned import JobId, check_call
+from scrapeyard.gateway.auth.owned import JobId
+from scrapeyard.gateway.auth.ownership import check_call
 from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.dialects import status_word

@@ -12,7 +12,8 @@ from starlette.websockets import WebSocketDisconnect
 
 from scrapeyard.errors import NotFound, ScrapeyardError
 from scrapeyard.gateway.auth.authentication import IdentityDep
-from scrapeyard.gateway.auth.owned import JobId, owned_job
+from scrapeyard.gateway.auth.owned import JobId
+from scrapeyard.gateway.auth.ownership import owned_job
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep

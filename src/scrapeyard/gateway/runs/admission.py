@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from scrapeyard.builtin import default_for
 from scrapeyard.errors import BadRequest, InputInvalid, Overloaded, ScraperInvalid
-from scrapeyard.gateway.auth.owned import check_call
+from scrapeyard.gateway.auth.ownership import check_call
 from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.policies import Policy, fetching_of
 from scrapeyard.model import Priority, Run, RunStatus, Scraper, new_id

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from scrapeyard.errors import Refusal, ScraperNotFound
 from scrapeyard.gateway.audit.middleware import AuditDep
 from scrapeyard.gateway.auth.authentication import IdentityDep
-from scrapeyard.gateway.auth.owned import check_call
+from scrapeyard.gateway.auth.ownership import check_call
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.auth.credentials import unauthenticated
-from scrapeyard.gateway.auth.owned import check_call
+from scrapeyard.gateway.auth.ownership import check_call
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import parameter, refusals
 from scrapeyard.gateway.http.parameters import GatewayDep

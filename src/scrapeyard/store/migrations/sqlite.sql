@@ -3,7 +3,27 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0022');
+INSERT INTO "alembic_version" VALUES('0023');
+
+CREATE TABLE api_keys (
+	id TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	client TEXT NOT NULL, 
+	role TEXT NOT NULL, 
+	scrapers BLOB NOT NULL, 
+	limits BLOB NOT NULL, 
+	digest TEXT NOT NULL, 
+	pepper_id TEXT NOT NULL, 
+	created_at DOUBLE NOT NULL, 
+	expires_at DOUBLE, 
+	revoked_at DOUBLE, 
+	replaced_by TEXT NOT NULL, 
+	last_used_at DOUBLE, 
+	changed_at DOUBLE NOT NULL, 
+	PRIMARY KEY (id), 
+	CONSTRAINT api_keys_role CHECK (role IN ('client', 'viewer', 'operator', 'admin')), 
+	UNIQUE (digest)
+);
 
 CREATE TABLE audit (
 	number BIGINT NOT NULL, 

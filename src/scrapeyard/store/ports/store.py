@@ -7,6 +7,7 @@ from scrapeyard.store.ports.archives import ArchiveStore
 from scrapeyard.store.ports.audit import AuditStore
 from scrapeyard.store.ports.exports import ExportStore, SnapshotStore
 from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobStore, PointStore
+from scrapeyard.store.ports.keys import ApiKeyStore
 from scrapeyard.store.ports.operations import LeaderStore, MeterStore, SessionStore, StateStore, WorkerStore
 from scrapeyard.store.ports.overrides import ChannelStore, ProxyStore, SiteStore
 from scrapeyard.store.ports.runs import KeyStore, RunStore
@@ -23,6 +24,7 @@ class Store(Protocol):
     scraper_secrets: ScraperSecretStore
     runs: RunStore
     keys: KeyStore
+    api_keys: ApiKeyStore
     workers: WorkerStore
     leaders: LeaderStore
     sessions: SessionStore
