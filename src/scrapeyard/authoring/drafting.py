@@ -1,8 +1,9 @@
 """A first script for a page: it returns the fields that are found there."""
 
 import json
+import re
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -12,6 +13,10 @@ from scrapeyard_sdk import Page
 
 _PRODUCT: Final = ("price", "currency", "availability", "sku", "brand", "category", "description")
 """Parts of a product that become fields of their own, where the page has them."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,49}")
+"""Names of JSON that stand in a script and a manifest as they are."""
+_MOST = 20
+"""Maximum fields taken from a JSON object."""
 
 _SCRIPT = '''"""{{{{name}}}}: {words}."""
 
@@ -64,7 +69,9 @@ class DraftField(Struct, frozen=True):
 
 
 def found_fields(page: Page) -> list[DraftField]:
-    """What the page has of a title, a product and a description."""
+    """What the page has of a title, a product and a description; of JSON, its own fields."""
+    if "json" in page.headers.get("content-type", "").lower():
+        return _json_fields(page)
     meta, product = page.meta(), page.product() or {}
     found = []
     if page.text("h1"):
@@ -81,6 +88,32 @@ def found_fields(page: Page) -> list[DraftField]:
     return found
 
 
+def _json_fields(page: Page) -> list[DraftField]:
+    try:
+        data = page.json()
+    except ValueError:
+        return []
+    if isinstance(data, list):
+        return [DraftField("items", "data", "array")]
+    named = data.items() if isinstance(data, dict) else ()
+    usable = [(name, value) for name, value in named if _NAME.fullmatch(name) and name != "url" and value is not None]
+    return [DraftField(name, f'data.get("{name}")', _kind(value)) for name, value in usable[:_MOST]]
+
+
+def _kind(value: Any) -> str:
+    """The JSON type of a value."""
+    kinds = ((bool, "boolean"), (int | float, "number"), (str, "string"), (list, "array"))
+    return next((name for kind, name in kinds if isinstance(value, kind)), "object")
+
+
+def _lines(fields: list[DraftField]) -> str:
+    """What the script reads before its result."""
+    used = " ".join(each.expression for each in fields)
+    if "product." in used:
+        return "    product = page.product() or {}\n"
+    return "    data = page.json()\n" if re.search(r"\bdata\b", used) else ""
+
+
 def create_for_page(folder: Path, scraper_id: str, page: Page, url: str) -> list[Path]:
     """Write a scraper for such pages into `folder`, without a case. Returns the files written. Raises BadRequest as
     `create` does."""
@@ -88,7 +121,7 @@ def create_for_page(folder: Path, scraper_id: str, page: Page, url: str) -> list
     hosts = list(dict.fromkeys(host for each in (url, page.url) if (host := urlsplit(each).hostname)))
     script = _SCRIPT.format(
         words="one page, one result",
-        lines="    product = page.product() or {}\n" if any("product." in each.expression for each in fields) else "",
+        lines=_lines(fields),
         fields="".join(f'        "{each.name}": {each.expression},\n' for each in fields),
     )
     manifest = _MANIFEST.format(

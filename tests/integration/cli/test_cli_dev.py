@@ -79,6 +79,9 @@ def test_a_new_scraper_for_a_page_has_its_fields_and_passes_at_once(stand: Stand
         assert stand.cli("new", "lamps/lamp", "--url", url, "--allow-private").status == 2
         gone = stand.cli("new", "lamps/gone", "--url", f"{shop.rstrip('/')}/status/404", "--allow-private")
         assert (gone.status, "answered 404" in gone.err) == (2, True)
+        data = stand.cli("new", "lamps/data", "--url", f"{shop.rstrip('/')}/api/products.json", "--allow-private")
+        assert data.status == 0, data.err
+        assert 'data.get("items")' in (stand.folder / "scrapers/lamps/data/scraper.py").read_text()
         assert not (stand.folder / "scrapers" / "lamps" / "gone").exists()
     tested = stand.cli("test", "lamps/lamp")
     assert (tested.status, tested.out.split()[0]) == (0, "pass"), tested.out + tested.err

@@ -36,6 +36,28 @@ def test_script_and_manifest_can_be_read(html: str, tmp_path: Path) -> None:
     assert set(manifest["output"]["required"]) == set(manifest["output"]["properties"])
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (
+            '{"total": 2, "on": true, "items": [1], "url": "x", "no": null, "a\\"b{{id}}": 1}',
+            ["total", "on", "items"],
+        ),
+        ("[1, 2]", ["items"]),
+        ("3", []),
+        ("{broken", []),
+    ],
+)
+def test_json_gives_its_own_fields(text: str, names: list[str], tmp_path: Path) -> None:
+    fetched = Page(
+        url="https://shop.example/x", status=200, body=text.encode(), headers={"content-type": "application/json"}
+    )
+    assert [field.name for field in found_fields(fetched)] == names
+    create_for_page(tmp_path, "shop/api", fetched, fetched.url)
+    compile((tmp_path / "scraper.py").read_text(), "scraper.py", "exec")
+    tomllib.loads((tmp_path / "scraper.toml").read_text())
+
+
 def test_files_that_are_there_stay(tmp_path: Path) -> None:
     (tmp_path / "scraper.py").write_text("mine")
     with pytest.raises(BadRequest, match="already there"):
