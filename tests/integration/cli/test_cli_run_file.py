@@ -141,8 +141,9 @@ def test_rows_are_written_as_they_come_and_stay_after_ctrl_c(stand: Stand, form:
     with stand.started("run", "scrapers/lab/item", "--file", file, "-o", out.name) as process:
         until(lambda: _names(out) == ["first", "second"], "the first rows are there")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE)
+        _, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 130
+    assert f"interrupted; {out.name} has 2 rows" in err.decode()
     assert _names(out) == ["first", "second"]
     assert out.read_bytes().endswith(b"\n")
 

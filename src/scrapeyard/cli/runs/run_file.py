@@ -92,7 +92,7 @@ async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[s
                     job = await jobs.until_end(job, patience, show)
                 except asyncio.CancelledError:
                     await rows.advance()
-                    file.keep()
+                    bar.note(file.keep())
                     raise
             if (wait := patience.ended_by) is not None:
                 _tell_given_up(wait)
@@ -197,11 +197,13 @@ class _OutputFile:
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)
 
-    def keep(self) -> None:
-        """End a live file after the rows so far."""
-        if self._is_live:
-            for _ in self.builder.finish():
-                pass
+    def keep(self) -> str:
+        """End a live file after the rows so far; what is told of it."""
+        if not self._is_live:
+            return "interrupted; nothing was written, since only .csv and .jsonl are written as rows come"
+        for _ in self.builder.finish():
+            pass
+        return f"interrupted; {self._path or 'stdout'} has {self.builder.written.rows:,} rows"
 
     def finish(self, job: "Job") -> None:
         """Write the rest, and tell what was written."""
