@@ -12,8 +12,8 @@ from tests.integration.package.installed import Installed, uv
 from tests.leaks import PATIENCE
 from tests.programs import ROOT, Program, Shop
 
-MOST_MB = 175
-"""Without bytecode, which takes a quarter more."""
+MOST_MB = 187
+"""Without bytecode, which takes a quarter more: 220 MB as `du -m` counts them."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,6 @@ def test_a_server_that_needs_a_missing_extra_does_not_start(base: Installed, tmp
     for extra, setting, value in (
         ("redis", "REDIS_URL", "redis://127.0.0.1:1"),
         ("postgres", "DATABASE_URL", "postgresql://someone@127.0.0.1:1/none"),
-        ("signing", "SCRAPEYARD_REPOSITORY__PUBLIC_KEYS", json.dumps(["a:" + "A" * 43 + "="])),
     ):
         ended = base.cli(tmp_path, "up", "--port", "0", **{setting: value})
         assert ended.returncode != 0
@@ -80,8 +79,8 @@ def test_a_server_that_needs_a_missing_extra_does_not_start(base: Installed, tmp
 def test_a_command_that_needs_a_missing_extra_says_so(base: Installed, tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("url\nhttp://127.0.0.1:1/\n")
     for extra, words in (
-        ("signing", ("signing", "make-key", "key.pem")),
         ("parquet", ("run", "builtin/page", "--file", "list.csv", "-o", "list.parquet")),
+        ("parquet", ("crawl", "http://127.0.0.1:1/", "-o", "site.parquet")),
     ):
         ended = base.cli(tmp_path, *words)
         assert ended.returncode != 0
@@ -107,5 +106,5 @@ def test_the_example_package_of_scrapers_is_found_once_installed(base: Installed
 def test_doctor_names_the_missing_extras(base: Installed, tmp_path: Path) -> None:
     found = {each["check"]: each for each in json.loads(base.cli(tmp_path, "doctor", "--json").stdout)}
     assert found["extras"]["state"] == "ok"
-    for name in ("article", "environments", "parquet", "postgres", "redis", "signing"):
+    for name in ("article", "environments", "parquet", "postgres", "redis"):
         assert f"{name} (" in found["extras"]["detail"]
