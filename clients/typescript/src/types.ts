@@ -1217,6 +1217,10 @@ export type JobPolicyCall = {
   allow_residential?: boolean | null;
   /** Whether captchas may be solved: not, by the local model, by the vendor as well. */
   captcha?: "off" | "local" | "vendor" | null;
+  /** Personal data to mask in what the run leaves, with commas between: `email`, `phone`, `card`, `national_id`, `ip`, `own` (the operator's patterns); `none` for nothing. */
+  mask?: string | null;
+  /** Replace by the kind alone, or with a token that is the same for the same value. */
+  mask_as?: "mask" | "hash" | null;
   /** What the whole job may use up; then it is paused. */
   budget?: Budget;
   /** How long to wait before each further attempt. */
@@ -1707,6 +1711,10 @@ export type Policy = {
   allow_residential?: boolean | null;
   /** Whether captchas may be solved: not, by the local model, by the vendor as well. */
   captcha?: "off" | "local" | "vendor" | null;
+  /** Personal data to mask in what the run leaves, with commas between: `email`, `phone`, `card`, `national_id`, `ip`, `own` (the operator's patterns); `none` for nothing. */
+  mask?: string | null;
+  /** Replace by the kind alone, or with a token that is the same for the same value. */
+  mask_as?: "mask" | "hash" | null;
   /** What the run may use in all. */
   budget?: Budget;
   /** How long to wait before each further attempt. */
@@ -2939,6 +2947,8 @@ export type UsageDocument = {
   log_bytes: number;
   /** Records that the script yielded. */
   records: number;
+  /** Personal data that was masked in what the run left, by kind. */
+  masked: Record<string, number>;
   /** Pages that the solver was asked for. */
   solver_calls: number;
   /** Those of them that it brought. */

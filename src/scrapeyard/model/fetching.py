@@ -78,6 +78,9 @@ RobotsMode = Literal["ignore", "obey"]
 BackoffKind = Literal["linear", "exponential"]
 Profile = Literal["chrome", "firefox", "safari", "none"]
 CaptchaMode = Literal["off", "local", "vendor"]
+MaskAs = Literal["mask", "hash"]
+MASK = r"^(none|(email|phone|card|national_id|ip|own)(,(email|phone|card|national_id|ip|own)){0,5})$"
+"""Kinds of personal data, with commas between."""
 POOL = r"^[a-z0-9][a-z0-9_-]{0,31}$"
 """Name of a pool of proxies."""
 MOST = 10**12
@@ -212,6 +215,19 @@ class FetchPolicy(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     captcha: Annotated[
         str, Rule("Whether captchas may be solved: not, by the local model, by the vendor as well.", CaptchaMode)
+    ] = ""
+    mask: Annotated[
+        str,
+        Rule(
+            "Personal data to mask in what the run leaves, with commas between: `email`, `phone`, `card`, "
+            "`national_id`, `ip`, `own` (the operator's patterns); `none` for nothing.",
+            pattern=MASK,
+            form='kinds with commas between, e.g. "email,phone", or "none"',
+        ),
+    ] = ""
+    mask_as: Annotated[
+        Literal["mask", "hash", ""],
+        Rule("Replace by the kind alone, or with a token that is the same for the same value.", MaskAs),
     ] = ""
     budget: BudgetLimits = BudgetLimits()
     backoff: Backoff = Backoff()

@@ -131,6 +131,9 @@ class Usage(Struct, frozen=True, kw_only=True):
     output_bytes: int = 0
     log_bytes: int = 0
     records: int = 0
+    masked: Annotated[
+        dict[str, int], Meta(description="Personal data that was masked in what the run left, by kind.")
+    ] = field(default_factory=dict)
     solver_calls: Annotated[int, Meta(description="Pages that the solver was asked for.")] = 0
     solver_successes: Annotated[int, Meta(description="Those of them that it brought.")] = 0
     browser_pages: Annotated[int, Meta(description="Pages that were opened in a browser.")] = 0

@@ -1,6 +1,8 @@
 """Seals values with AES-256-GCM. A sealed value names its data key and is bound to the place where it is stored."""
 
 import base64
+import hashlib
+import hmac
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -32,6 +34,7 @@ class Sealer:
     def __init__(self) -> None:
         self._keys: dict[int, AESGCM] = {}
         self._current = 0
+        self._first = b""
 
     @property
     def has_keys(self) -> bool:
@@ -44,6 +47,12 @@ class Sealer:
 
         self._keys = {number: AESGCM(key) for number, key in keys.items()}
         self._current = max(keys)
+        self._first = keys[min(keys)]
+
+    def derive(self, purpose: str) -> bytes:
+        """A key for another purpose, the same in every process and after a rotation of the master key; empty without
+        keys."""
+        return hmac.new(self._first, purpose.encode(), hashlib.sha256).digest() if self._first else b""
 
     def seal(self, value: bytes, place: str) -> bytes:
         """The value, encrypted."""

@@ -38,7 +38,7 @@ from scrapeyard.settings.repository import (
     RepositorySettings,
     SourceSettings,
 )
-from scrapeyard.settings.secrets import SecretSettings
+from scrapeyard.settings.secrets import MaskingSettings, SecretSettings
 from scrapeyard.settings.section import Section
 from scrapeyard.settings.server import (
     AuthSettings,
@@ -75,6 +75,7 @@ __all__ = [
     "LaneSettings",
     "LimitSettings",
     "LogSettings",
+    "MaskingSettings",
     "OidcSettings",
     "ProxyPool",
     "ProxySettings",

@@ -1,9 +1,10 @@
-"""Settings of what is protected at rest: the master key."""
+"""Settings of what is protected: the master key, and personal data."""
 
+import re
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from scrapeyard.settings.section import Section
 
@@ -34,3 +35,31 @@ class SecretSettings(Section):
         if sum(map(bool, given)) > 1:
             raise ValueError("give one of master_key, master_key_file and kms_command")
         return self
+
+
+class MaskingSettings(Section):
+    """Personal data in what runs leave."""
+
+    kinds: tuple[Literal["email", "phone", "card", "national_id", "ip", "own"], ...] = Field(
+        (), description="Kinds to mask where neither call, job nor manifest says (`policy.mask`); empty: none."
+    )
+    mask_as: Literal["mask", "hash"] = Field(
+        "mask", description="mask: `[email]`; hash: `[email:3f9a1c2b7d10]`, the same for the same value."
+    )
+    patterns: tuple[str, ...] = Field(
+        (),
+        max_length=50,
+        description="Patterns of the kind `own`, as `name=pattern`, in RE2's syntax and ASCII; needs the extra "
+        "`masking`. In the environment as a JSON list.",
+    )
+
+    @field_validator("patterns")
+    @classmethod
+    def _named(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for each in patterns:
+            name, _, pattern = each.partition("=")
+            if not re.fullmatch(r"[a-z][a-z0-9_]{0,31}", name):
+                raise ValueError(f"{name[:40]!r} is no name: lower-case letters, digits and underscores")
+            if not 0 < len(pattern) <= 1000 or not pattern.isascii():
+                raise ValueError(f"{name}: a pattern has 1 to 1000 ASCII characters")
+        return patterns

@@ -18,7 +18,7 @@ from scrapeyard.settings.engine import (
     SiteSettings,
 )
 from scrapeyard.settings.repository import BlobSettings, EnvironmentSettings, RepositorySettings
-from scrapeyard.settings.secrets import SecretSettings
+from scrapeyard.settings.secrets import MaskingSettings, SecretSettings
 from scrapeyard.settings.section import Section, branch
 from scrapeyard.settings.server import (
     AuthSettings,
@@ -64,6 +64,7 @@ class Settings(Section):
     jobs: JobSettings = branch()
     webhooks: WebhookSettings = branch()
     secrets: SecretSettings = branch()
+    masking: MaskingSettings = branch()
     repository: RepositorySettings = branch()
     environments: EnvironmentSettings = branch()
     retention: RetentionSettings = branch()

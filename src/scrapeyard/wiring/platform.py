@@ -28,8 +28,6 @@ from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker
-from scrapeyard.repository.trust.secrets import Secrets
-from scrapeyard.repository.trust.stored_secrets import StoredSecrets
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
 from scrapeyard.results.running_manifests import RunningManifests
@@ -46,9 +44,11 @@ from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.data_folder import lock_data_folder, make_pepper, open_for_children
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.wiring.pipeline import Engine
+from scrapeyard.wiring.preparer import start_preparer
 from scrapeyard.wiring.type_info import build_type_info
-from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder, Preparer
+from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder
 from scrapeyard.worker.attempts.live import LiveViews
+from scrapeyard.worker.attempts.masking import Masking
 from scrapeyard.worker.attempts.parts import AttemptParts
 from scrapeyard.worker.batches.batches import Batches, BatchParts
 from scrapeyard.worker.loop import Worker
@@ -303,15 +303,11 @@ class Platform:
         settings = self.settings
         extractor = ProcessExtractor()
         await self._up(extractor.start, extractor.stop)
-        secrets = Secrets(settings.repository.secrets_file)
-        secrets.check()
-        stored = StoredSecrets(base.store.scraper_secrets, secrets)
-        await self._up(stored.start, stored.stop)
         captchas = Captchas(settings.captcha)
         await self._up(captchas.start, captchas.stop)
         return AttemptParts(
             catalogue=base.catalogue,
-            preparer=Preparer(environments, secrets, stored),
+            preparer=await start_preparer(settings, base.store, environments, self._up),
             sandbox=sandbox,
             engine=base.engine,
             blobs=base.blobs,
@@ -324,6 +320,7 @@ class Platform:
             live=live,
             meters=base.engine.meters,
             runs=base.store.runs,
+            masking=Masking(settings.masking, base.store.sealer.derive("masking")),
         )
 
     def _batch_ended(self) -> None:

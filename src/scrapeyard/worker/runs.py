@@ -31,7 +31,6 @@ from scrapeyard.model import (
 )
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.attempts.attempt import ScrapeAttempt
@@ -193,26 +192,25 @@ class RunAttempt(ScrapeAttempt[Outcome]):
         ms = since(started)
         self._fetch_ms += ms
         self._live.end_wait()
-        hidden = self.plan.prepared.hidden
         trace = FetchTrace(
-            url=redact(request.url, hidden)[:2000],
+            url=self._hide(request.url)[:2000],
             method=request.method,
             ms=round(ms, 2),
             started_ms=round((started - self.began) * 1000, 2),
         )
         if isinstance(answer, FetchFailed):
-            error = redact(f"{answer.reason}: {answer.message}", hidden)[:1000]
-            tried = _bounded(answer.details.get("tried", ()), hidden)
+            error = self._hide(f"{answer.reason}: {answer.message}")[:1000]
+            tried = _bounded(answer.details.get("tried", ()), self._hide)
             trace = replace(trace, status=answer.site_status, error=error, tried=tried)
         else:
             trace = replace(
                 trace,
                 status=answer.status,
-                final_url=redact(answer.url, hidden)[:2000] if answer.url != request.url else "",
+                final_url=self._hide(answer.url)[:2000] if answer.url != request.url else "",
                 bytes=answer.bytes_received,
                 way=answer.way[:200],
                 age_seconds=None if answer.age_seconds is None else round(answer.age_seconds, 1),
-                tried=_bounded(answer.tried, hidden),
+                tried=_bounded(answer.tried, self._hide),
             )
         if len(self._traces) < MAX_TRACES:
             self._traces.append(trace)
@@ -274,8 +272,8 @@ def _ended(outcome: Outcome, verdict: Verdict, retry: NextAttempt | None) -> Out
     )
 
 
-def _bounded(tried: Sequence[dict[str, Any]], hidden: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
-    told = (redact(each, hidden) for each in tried[:MAX_TRIED])
+def _bounded(tried: Sequence[dict[str, Any]], hide: Callable[[Any], Any]) -> tuple[dict[str, Any], ...]:
+    told = (hide(each) for each in tried[:MAX_TRIED])
     return tuple({name: v[:500] if isinstance(v, str) else v for name, v in each.items()} for each in told)
 
 

@@ -32,7 +32,9 @@ class StoredSecrets:
         )
 
     async def start(self) -> None:
-        """Read them, then follow. May be called twice."""
+        """Check those of the file, read those of the store, then follow. May be called twice. Raises
+        SettingsInvalid."""
+        self._secrets.check()
         await self._table.start()
 
     async def stop(self) -> None:

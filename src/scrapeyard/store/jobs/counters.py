@@ -63,7 +63,9 @@ FAILURES_TOLD: Final = 1000
 """Maximum `item_failed` events of one job."""
 _GONE: Final = delete(BATCHES).where(BATCHES.c.id == bindparam("batch"))
 _KEYS: Final = select(ITEMS.c.seq, ITEMS.c.key)
-_SUMMED: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("memory_mb", "bytes_by_class"))
+_BY_NAME: Final = ("bytes_by_class", "masked")
+"""Sums by name."""
+_SUMMED: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("memory_mb", *_BY_NAME))
 
 
 def write_ends(
@@ -133,13 +135,15 @@ def _tell_failures(job: Fields, bad: Sequence[ItemOutcome], now: float) -> Scrip
 def _summed(use: Usage, outcomes: Sequence[ItemOutcome]) -> Usage:
     """Sums; for memory the maximum."""
     used = [outcome.usage for outcome in outcomes]
-    by_class = dict(use.bytes_by_class)
-    for one in used:
-        for name, size in one.bytes_by_class.items():
-            by_class[name] = by_class.get(name, 0) + size
+    by_name: dict[str, Any] = {}
+    for field in _BY_NAME:
+        total = by_name[field] = dict(getattr(use, field))
+        for one in used:
+            for name, count in getattr(one, field).items():
+                total[name] = total.get(name, 0) + count
     sums = {name: getattr(use, name) + sum(getattr(one, name) for one in used) for name in _SUMMED}
     memory = max((one.memory_mb for one in used), default=0.0)
-    return Usage(**sums, memory_mb=max(use.memory_mb, memory), bytes_by_class=by_class)
+    return Usage(**sums, memory_mb=max(use.memory_mb, memory), **by_name)
 
 
 def _failure(outcome: ItemOutcome, key: str) -> bytes:

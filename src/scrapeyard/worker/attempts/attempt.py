@@ -6,9 +6,9 @@ Both take this path. `RunAttempt` and `ItemAttempt` say where results, logs and 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from msgspec import Raw
+from msgspec import Raw, convert, to_builtins
 from msgspec.structs import replace
 
 from scrapeyard.blobs.keys import SCREENSHOT
@@ -23,12 +23,14 @@ from scrapeyard.model import (
     Artifact,
     ExitReason,
     LogLine,
+    RunError,
     RunProgress,
     Usage,
 )
 from scrapeyard.repository.trust.secrets import redact, redact_json
 from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.worker.attempts.browsing import OpenBrowsers
+from scrapeyard.worker.attempts.masking import Masker
 from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.retrying import NextAttempt, postponement
 from scrapeyard.worker.attempts.steps import (
@@ -70,6 +72,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         self.began = time.perf_counter()
         self._caller: Caller | None = None
         self._browsers: OpenBrowsers | None = None
+        self._masker = parts.masking.of(plan.fetching) if parts.masking is not None else None
         self._turn_in: float | None = None
         """Seconds until the last site that was too busy has a turn; None if every site had one in time."""
 
@@ -111,7 +114,8 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
 
         async def keep(pieces: AsyncIterator[bytes], content_type: str) -> int:
             kind = content_type[:200] or "application/octet-stream"
-            self.artifacts[name] = await self._put_stream(name, kind, pieces)
+            masked = pieces if self._masker is None else self._masker.stream(pieces, kind)
+            self.artifacts[name] = await self._put_stream(name, kind, masked)
             return self.artifacts[name].size
 
         page = await self.fetch(replace(request, keep=keep))
@@ -158,6 +162,8 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Save an artifact. Raises BlobsUnavailable."""
+        if self._masker is not None:
+            data = self._masker.data(data, content_type)
         self.artifacts[name] = await self._put(name, content_type, data)
 
     @property
@@ -167,15 +173,17 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
 
     def log(self, line: LogLine) -> None:
         """Add a line of the script, without secret values."""
+        self._add_line(replace(line, text=self._hide(line.text), fields=self._hide(line.fields)))
+
+    def _hide(self, value: Any) -> Any:
+        """A value without secrets, and with personal data masked."""
         hidden = self.plan.prepared.hidden
-        if hidden:
-            line = replace(line, text=redact(line.text, hidden), fields=redact(line.fields, hidden))
-        self._add_line(line)
+        shown = redact(value, hidden) if hidden else value
+        return shown if self._masker is None else self._masker.value(shown)
 
     def progress(self, progress: RunProgress) -> None:
         """Take note of how far the script is."""
-        hidden = self.plan.prepared.hidden
-        self.told = replace(progress, message=redact(progress.message, hidden)) if hidden else progress
+        self.told = replace(progress, message=self._hide(progress.message))
 
     def enqueue(self, given: bytes, item_id: str) -> None:
         """Raises BadRequest: a run that belongs to no job has nowhere to put items."""
@@ -204,6 +212,8 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
     def usage(self, verdict: Verdict) -> Usage:
         """What it used."""
         usage = usage_of(verdict)
+        if self._masker is not None:
+            usage = replace(usage, masked=dict(self._masker.found))
         if self._caller is None:
             return usage
         return fetched(usage, self._caller.ledger, self.fetches, self.bytes_received)
@@ -221,7 +231,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             verdict = replace(verdict, error=without_secrets(verdict.error, hidden))
         if hidden and verdict.result is not None:
             verdict = replace(verdict, result=Raw(redact_json(bytes(verdict.result), hidden)))
-        return verdict
+        return verdict if self._masker is None else _masked(verdict, self._masker)
 
     async def _perform(self) -> Verdict:
         parts, plan, prepared = self.parts, self.plan, self.plan.prepared
@@ -331,6 +341,15 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
     @abstractmethod
     def _outcome(self, verdict: Verdict, retry: NextAttempt | None) -> OutcomeT:
         """How it ended."""
+
+
+def _masked(verdict: Verdict, masker: Masker) -> Verdict:
+    error, result = verdict.error, verdict.result
+    if error is not None:
+        error = convert(masker.value(to_builtins(error)), RunError)
+    if result is not None:
+        result = Raw(masker.json(bytes(result)))
+    return replace(verdict, error=error, result=result)
 
 
 async def _whole(body: bytes) -> AsyncIterator[bytes]:

@@ -23,6 +23,7 @@ from scrapeyard.store.ports.operations import StateStore
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.worker.attempts.environments import Prepared, Preparer
 from scrapeyard.worker.attempts.live import LiveViews
+from scrapeyard.worker.attempts.masking import Masking
 from scrapeyard.worker.attempts.retrying import RetryRules
 from scrapeyard.worker.attempts.slots import SlotLease
 from scrapeyard.worker.attempts.waiting import SiteWait
@@ -51,6 +52,8 @@ class AttemptParts(Struct, frozen=True, kw_only=True):
     """Counts what clients use; None: nobody asks."""
     runs: RunStore | None = None
     """Where the progress of runs is kept while they go on; None: nowhere."""
+    masking: Masking | None = None
+    """Masks personal data as policies say; None: nothing is masked."""
 
     async def find(self, wanted: str, digest: str, seat: SlotLease | None) -> Scraper:
         """The scraper, from memory. Obtains content that is not known yet, without holding the slot.
