@@ -34,6 +34,8 @@ def find_browser(settings: BrowserSettings) -> FoundBrowser:
     if find_spec(settings.driver) is None:
         extra = "scrapeyard[browser]" if settings.driver == "patchright" else "playwright"
         return FoundBrowser(missing=f"the driver {settings.driver} is not installed; run: pip install '{extra}'")
+    if settings.name != "chromium" and settings.driver != "playwright":
+        return FoundBrowser(missing=f'{settings.driver} drives no {settings.name}; set browser.driver = "playwright"')
     if settings.executable:
         found = shutil.which(settings.executable)
         words = f"browser.executable: there is no program {settings.executable}"

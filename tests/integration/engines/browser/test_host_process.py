@@ -127,6 +127,8 @@ def _left(pid: int, folder: Path) -> tuple[int, int, int]:
     [
         ({"executable": "/no/browser"}, "no program"),
         ({"enabled": False}, "off"),
+        ({"name": "firefox"}, 'drives no firefox; set browser.driver = "playwright"'),
+        ({"name": "webkit", "driver": "playwright"}, "browser install"),
         ({"executable": "/bin/true"}, "start"),
     ],
 )
