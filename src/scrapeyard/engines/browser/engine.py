@@ -40,6 +40,7 @@ _CONTAINER_FILES = (
     ("sys/fs/cgroup/memory/memory.limit_in_bytes", "sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
 """Limit and use of memory: cgroup version 2, and version 1."""
+_FETCH_SECONDS, _PUT_BACK_SECONDS = 10.0, 10.0
 _CLOSE_SECONDS = 20.0
 _BY_PROXY = (ExitReason.FETCH_CONNECT, ExitReason.FETCH_PROXY, ExitReason.FETCH_DNS, ExitReason.FETCH_PROTOCOL)
 """Reasons by which the browser tells that the forward proxy refused; the proxy knows why."""
@@ -98,7 +99,10 @@ class Browsers:
         """As `BrowserEngine.open`."""
         exit_proxy = self._choose_exit(caller, options.session) if way == "policy" else way
         options = _placed(options, (exit_proxy.country if exit_proxy else caller.policy.country) or "")
-        async with self._seat(), self._hosts.lent(LIGHT_HOST if light else _kind(options)) as host:
+        async with (
+            self._seat(may_wait_outside=way != "policy"),
+            self._hosts.lent(LIGHT_HOST if light else _kind(options)) as host,
+        ):
             state = await self._state(options, caller)
             user, password = self._proxy.admit(Passage(caller=caller, exit=exit_proxy))
             context = OpenContext(host, next(self._numbers), self._proxy, user, exit_proxy)
@@ -117,22 +121,28 @@ class Browsers:
         return await self._sessions.open(_owner(caller), options.session) if options.session else {}
 
     @asynccontextmanager
-    async def _seat(self) -> AsyncIterator[None]:
+    async def _seat(self, *, may_wait_outside: bool) -> AsyncIterator[None]:
+        """`may_wait_outside`: a fetch that has to wait for long is put back, as one whose site is busy; waiting here
+        would use up the time of its run."""
+        seconds = min(_FETCH_SECONDS, self._settings.wait_seconds) if may_wait_outside else self._settings.wait_seconds
         try:
-            async with asyncio.timeout(self._settings.wait_seconds):
+            async with asyncio.timeout(seconds):
                 await self._free.acquire()
         except TimeoutError:
-            message = (
-                f"all {self._most} pages of this worker's browser were in use for {self._settings.wait_seconds:g} s; "
-                "raise browser.max_contexts, or add workers"
-            )
-            raise FetchFailed(ExitReason.BROWSER_TIMEOUT, message) from None
+            raise self._none_free(seconds, may_wait_outside=may_wait_outside) from None
         self.open_now += 1
         try:
             yield
         finally:
             self.open_now -= 1
             self._free.release()
+
+    def _none_free(self, seconds: float, *, may_wait_outside: bool) -> FetchFailed:
+        words = f"all {self._most} pages of this worker's browser were in use for {seconds:g} s"
+        if may_wait_outside:
+            message = f"{words}; the run is put back for {_PUT_BACK_SECONDS:g} s"
+            return FetchFailed(ExitReason.FETCH_RATE_LIMITED, message, retry_after=_PUT_BACK_SECONDS)
+        return FetchFailed(ExitReason.BROWSER_TIMEOUT, f"{words}; raise browser.max_contexts, or add workers")
 
     async def _close(
         self, context: "OpenContext", caller: Caller, options: ContextOptions, before: dict[str, Any]

@@ -199,6 +199,19 @@ async def test_a_killed_browser_ends_its_pages_and_the_next_ones_work(engine: En
     assert (await get(engine, site.url + "shell", engine="browser")).status == 200
 
 
+async def test_a_fetch_that_finds_no_free_context_is_put_back(tmp_path: Path, site: ScriptedSite) -> None:
+    async with AsyncExitStack() as stack:
+        engine = await started(stack, tmp_path, browser={"max_contexts": 1, "wait_seconds": 0})
+        assert engine.browsers is not None
+        async with engine.browsers.open(ContextOptions(), Caller()):
+            with pytest.raises(FetchFailed, match="is put back") as failed:
+                await get(engine, site.url, engine="browser")
+            assert (failed.value.reason, failed.value.details["retry_after"]) == (ExitReason.FETCH_RATE_LIMITED, 10)
+            with pytest.raises(FetchFailed, match=r"browser\.max_contexts"):
+                async with engine.browsers.open(ContextOptions(), Caller()):
+                    pass
+
+
 async def test_language_and_time_zone_follow_the_exits_country(engine: Engine, site: ScriptedSite) -> None:
     browsers = engine.browsers
     assert browsers is not None
