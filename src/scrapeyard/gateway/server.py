@@ -12,6 +12,7 @@ import uvicorn
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.gateway.app import application
+from scrapeyard.gateway.certificates import Certificate
 from scrapeyard.gateway.http.protocol import BoundedHttp
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.telemetry.events import get_log
@@ -36,6 +37,7 @@ class GatewayServer:
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
         self._port = 0
+        self._certificate: Certificate | None = None
         self.first_key = ""
         """The secret of the admin key that this start made, to be shown once; empty if there were keys."""
 
@@ -44,14 +46,19 @@ class GatewayServer:
         """Where it listens, for a client on the same machine. Only after `start`."""
         host = self._settings.host
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104  not a bind
-        return f"http://{f'[{shown}]' if ':' in shown and shown[0] != '[' else shown}:{self._port}"
+        return f"{self._scheme}://{f'[{shown}]' if ':' in shown and shown[0] != '[' else shown}:{self._port}"
 
     @property
     def urls(self) -> tuple[str, ...]:
         """Every address it can be reached at. Only after `start`."""
         return tuple(
-            f"http://{f'[{host}]' if ':' in host else host}:{self._port}" for host in reached(self._settings.host)
+            f"{self._scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
+            for host in reached(self._settings.host)
         )
+
+    @property
+    def _scheme(self) -> str:
+        return "https" if self._settings.tls_cert_file else "http"
 
     @property
     def is_public(self) -> bool:
@@ -68,6 +75,7 @@ class GatewayServer:
         public while nobody is asked for a key and that is not allowed."""
         if self._task is not None:
             return
+        self._certificate = self._make_certificate()
         await self._gateway.start()
         try:
             await self._secure()
@@ -81,6 +89,8 @@ class GatewayServer:
         await self._server.listening.wait()
         if not self._server.started:
             await self._task
+        if self._certificate is not None:
+            self._certificate.start()
         log.info("gateway.listening", url=self.url)
         if self.is_open:
             log.warning("gateway.public", urls=", ".join(self.urls))
@@ -93,6 +103,8 @@ class GatewayServer:
         self._gateway.close()
         self._server.should_exit = True
         await task
+        if self._certificate is not None:
+            await self._certificate.stop()
         await self._gateway.stop()
 
     async def _secure(self) -> None:
@@ -105,6 +117,13 @@ class GatewayServer:
                 "makes a first key and prints it. Behind a firewall, or a proxy that authenticates, --insecure does "
                 "without"
             )
+
+    def _make_certificate(self) -> Certificate | None:
+        """None: plain HTTP. Raises SettingsInvalid."""
+        given = self._settings
+        if given.tls_cert_file is None or given.tls_key_file is None:
+            return None
+        return Certificate(given.tls_cert_file, given.tls_key_file)
 
     def _listener(self) -> socket.socket:
         family = socket.AF_INET6 if ":" in self._settings.host else socket.AF_INET
@@ -119,7 +138,7 @@ class GatewayServer:
         return listener
 
     def _config(self) -> uvicorn.Config:
-        return uvicorn.Config(
+        config = uvicorn.Config(
             application(self._gateway),
             loop="none",
             http=BoundedHttp,
@@ -133,6 +152,9 @@ class GatewayServer:
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
+        config.load()
+        config.ssl = self._certificate.context if self._certificate else None
+        return config
 
 
 def is_loopback(host: str) -> bool:

@@ -1,9 +1,10 @@
 """Settings of the roles: gateway, worker, dispatcher; and of logs and traces."""
 
 from ipaddress import ip_network
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Self
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from scrapeyard.model import Limits
 from scrapeyard.model.lanes import ScraperLanes
@@ -20,6 +21,12 @@ class GatewaySettings(Section):
         "(`--insecure`): only behind a firewall, or a proxy that authenticates.",
     )
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    tls_cert_file: Path | None = Field(
+        None, description="PEM file of its certificate and those between it and the authority; empty: plain HTTP."
+    )
+    tls_key_file: Path | None = Field(
+        None, description="PEM file of the certificate's private key. Both are read again when they change."
+    )
     wait_seconds: float = Field(30, gt=0, le=300, description="Seconds a call waits for its answer by default.")
     max_wait_seconds: float = Field(300, gt=0, le=3600, description="Maximum seconds a call may wait.")
     max_body_mb: float = Field(
@@ -45,6 +52,12 @@ class GatewaySettings(Section):
         "own", description="Words of answers to clients that do not ask for a dialect by `Prefer: dialect=…`."
     )
     cors_origins: tuple[str, ...] = Field((), description="Web origins that may call from a browser; `*` for any.")
+
+    @model_validator(mode="after")
+    def _tls_is_whole(self) -> Self:
+        if (self.tls_cert_file is None) != (self.tls_key_file is None):
+            raise ValueError("set both tls_cert_file and tls_key_file, or neither")
+        return self
 
     @field_validator("trusted_proxies")
     @classmethod

@@ -1,13 +1,16 @@
 """Chooses the store, the queue and the blob store by the settings."""
 
+from typing import TYPE_CHECKING
+
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.gateway.limits.memory import MemoryLimiter
-from scrapeyard.gateway.limits.port import ClientLimiter
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring.data_folder import DATABASE, make_data_folder
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.limits.port import ClientLimiter
 
 
 def make_store(settings: Settings, *, temporary: bool = False) -> SqlStore:
@@ -35,10 +38,12 @@ def make_queue(settings: Settings) -> Queue:
     return RedisQueue(url)
 
 
-def make_limiter(settings: Settings) -> ClientLimiter:
+def make_limiter(settings: Settings) -> "ClientLimiter":
     """Counts the calls of clients: on Redis when the settings name one, otherwise in this process."""
     url = settings.redis_url.get_secret_value()
     if not url:
+        from scrapeyard.gateway.limits.memory import MemoryLimiter  # noqa: PLC0415 - only a gateway needs it
+
         return MemoryLimiter()
     from scrapeyard.wiring.on_redis import RedisLimiter  # noqa: PLC0415 - an extra
 
