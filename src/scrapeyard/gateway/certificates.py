@@ -13,7 +13,7 @@ log = get_log("gateway")
 LOOK_SECONDS: Final = 2.0
 
 
-class Certificate:
+class ServerCertificate:
     """Keeps one TLS context up to date. Connections that are open keep the certificate that they began with."""
 
     def __init__(self, certificate: Path, key: Path) -> None:

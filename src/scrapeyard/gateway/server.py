@@ -12,7 +12,7 @@ import uvicorn
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.gateway.app import application
-from scrapeyard.gateway.certificates import Certificate
+from scrapeyard.gateway.certificates import ServerCertificate
 from scrapeyard.gateway.http.protocol import BoundedHttp
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.telemetry.events import get_log
@@ -37,7 +37,7 @@ class GatewayServer:
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
         self._port = 0
-        self._certificate: Certificate | None = None
+        self._certificate: ServerCertificate | None = None
         self.first_key = ""
         """The secret of the admin key that this start made, to be shown once; empty if there were keys."""
 
@@ -118,12 +118,12 @@ class GatewayServer:
                 "without"
             )
 
-    def _make_certificate(self) -> Certificate | None:
+    def _make_certificate(self) -> ServerCertificate | None:
         """None: plain HTTP. Raises SettingsInvalid."""
         given = self._settings
         if given.tls_cert_file is None or given.tls_key_file is None:
             return None
-        return Certificate(given.tls_cert_file, given.tls_key_file)
+        return ServerCertificate(given.tls_cert_file, given.tls_key_file)
 
     def _listener(self) -> socket.socket:
         family = socket.AF_INET6 if ":" in self._settings.host else socket.AF_INET

@@ -15,6 +15,7 @@ import string
 import zlib
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -67,6 +68,25 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
             daily=_over(self.daily, default.daily),
             monthly=_over(self.monthly, default.monthly),
         )
+
+    def or_more(self, other: "ClientLimits") -> "ClientLimits":
+        """The larger of each; no limit where one of them has none."""
+        return ClientLimits(
+            rate=_larger(self.rate, other.rate),
+            concurrency=round(_larger(self.concurrency, other.concurrency)),
+            daily=_or_more(self.daily, other.daily),
+            monthly=_or_more(self.monthly, other.monthly),
+        )
+
+
+def _larger(one: float, other: float) -> float:
+    return max(one, other) if one and other else 0
+
+
+def _or_more(one: ClientBudget, other: ClientBudget) -> ClientBudget:
+    names = ClientBudget.__struct_fields__
+    larger: dict[str, Any] = {name: _larger(getattr(one, name), getattr(other, name)) for name in names}
+    return ClientBudget(**larger)
 
 
 def _over(budget: ClientBudget, default: ClientBudget) -> ClientBudget:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.engines.budget.clients import ClientBudgets
+from scrapeyard.engines.budget.clients import FRESH_SECONDS, ClientBudgets
 from scrapeyard.model import BudgetLimits, Usage
 from scrapeyard.model.breaker import closed, half_opened
 from scrapeyard.model.events import JobEventKind
@@ -185,10 +185,15 @@ class ClientHalt:
         self._default = default
         self._budgets = ClientBudgets(store.meters, clock)
         self._clock = clock
+        self._limits: dict[str, ClientLimits] = {}
+        self._read_at = -FRESH_SECONDS
 
     async def allows(self, job: Job) -> bool:
         """Whether the job's owner may go on. Otherwise the job is paused, and its `pause_reason` says why."""
-        over = await self._budgets.used_up(job.owner, self._default)
+        if not job.owner:
+            return True
+        limits = (await self._of_keys()).get(job.owner, ClientLimits())
+        over = await self._budgets.used_up(job.owner, limits.over(self._default))
         if over is None:
             return True
         if job.status in (JobStatus.CREATING, JobStatus.RUNNING):
@@ -198,6 +203,17 @@ class ClientHalt:
             if await self._store.jobs.pause_and_tell(job.id, over.words, JobEventKind.BUDGET, data, self._clock()):
                 log.warning("jobs.client_budget", job=job.id, client=job.owner, why=over.words)
         return False
+
+    async def _of_keys(self) -> dict[str, ClientLimits]:
+        """The budgets of every client that has a key; of several keys, the largest of each."""
+        now = self._clock()
+        if now - self._read_at >= FRESH_SECONDS:
+            found: dict[str, ClientLimits] = {}
+            for key in await self._store.api_keys.all():
+                if not key.fault(now):
+                    found[key.client] = key.limits.or_more(found.get(key.client, key.limits))
+            self._limits, self._read_at = found, now
+        return self._limits
 
 
 def _words(state: str, name: str, used: float, allowed: float) -> dict[str, Any]:
