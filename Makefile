@@ -33,7 +33,7 @@ test-quick: lint  ## checks and the tests that need no server and no browser
 	@$(MAKE) --no-print-directory -j 2 types quick-tests
 
 # The types are checked beside the tests: many of those wait, and from a new clone it takes one core half a minute.
-all-tests: $(VENV)/.test-installed compiled-tests test-browser
+all-tests: $(VENV)/.test-installed compiled-tests test-browser test-prometheus
 	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 # In a new clone each of the five would compile all tests at the same time, which takes a core six seconds.
@@ -45,6 +45,13 @@ test-browser: $(VENV)/.test-installed
 	@$(BIN)/scrapeyard browser status > /dev/null 2>&1 \
 	  || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && timeout 300 $(BIN)/scrapeyard browser install > /dev/null 2>&1; } \
 	  || echo "No browser is installed, so the tests that need one are skipped; as root, \`scrapeyard browser install\` brings one."
+
+# Without Prometheus its tests are skipped. It is unpacked beside the other programs of the tests, and nothing is installed.
+test-prometheus: $(VENV)/.test-installed
+	@command -v promtool > /dev/null || test -x $(BIN)/promtool \
+	  || { mkdir -p $(VENV)/prometheus && cd $(VENV)/prometheus && timeout 120 apt-get download -qq prometheus > /dev/null 2>&1 \
+	       && dpkg -x prometheus_*.deb . && cp usr/bin/promtool usr/bin/prometheus ../bin/; } \
+	  || echo "Prometheus is not installed, so the tests of alert rules are skipped; \`apt-get install prometheus\` brings it."
 
 quick-tests: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --quick $(QUICK)
@@ -137,4 +144,4 @@ $(VENV)/.docs-installed: $(VENV)/.installed requirements/docs.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/docs.txt
 	@touch $@
 
-.PHONY: help up install test all-tests compiled-tests test-browser test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs pictures wheel sbom lock clean
+.PHONY: help up install test all-tests compiled-tests test-browser test-prometheus test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs pictures wheel sbom lock clean

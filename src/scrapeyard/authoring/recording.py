@@ -84,6 +84,8 @@ class RecordingEngine:
 class UnrecordedBrowser:
     """A BrowserEngine for runs whose pages are recorded or replayed: what a browser loads is not recorded."""
 
+    open_now = 0
+
     async def start(self) -> None:
         """Nothing to start."""
 

@@ -26,6 +26,7 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.metrics import Metrics
 
 log = get_log("dispatch")
 ROLE = "dispatcher"
@@ -69,18 +70,20 @@ class Dispatcher:
         *,
         finish: Finish | None = None,
         more: Sequence[MaintenanceTask] = (),
+        metrics: Metrics | None = None,
     ) -> None:
         self.id = new_id("dispatcher")
         self.feeder = Feeder(settings, store, queue, clock)
         self._store = store
         self._clock = clock
+        self._metrics = metrics = metrics or Metrics()
         self._eager_seconds = settings.jobs.round_seconds
         self._grace = 3 * settings.worker.heartbeat_seconds
         self._finishing = Finishing(store, finish, clock)
         self._duties: Sequence[MaintenanceTask] = (
-            ExpiredLeases(store.runs, queue, clock),
+            ExpiredLeases(store.runs, queue, clock, metrics),
             LostDeliveries(store.runs, queue, clock),
-            ExpiredBatches(store.batches, clock),
+            ExpiredBatches(store.batches, clock, metrics),
             LostBatches(store, queue, clock),
             UntakenLanes(settings, store.workers, queue, clock),
             TimeLimits(store, clock),
@@ -118,6 +121,8 @@ class Dispatcher:
             loops = [self._keep_leading(), *(self._keep_doing(duty) for duty in self._duties)]
             self._tasks = [asyncio.create_task(loop, name="dispatcher") for loop in loops]
             await self._feeding.start()
+            self._metrics.watch("dispatcher_leads", lambda: float(self._leads))
+            self._metrics.watch("dispatcher_lag_seconds", lambda: self._feeding.lag if self._leads else 0.0)
 
     async def stop(self) -> None:
         """Stop after the current tasks, and let another process lead at once. May be called twice."""
@@ -221,10 +226,13 @@ class Dispatcher:
         quiet = self._store_away or self._clock() < self._quiet_until
         if self._stopping.is_set() or (duty.waits_after_outage and quiet):
             return
+        began, well = time.perf_counter(), True
         try:
             await duty.run_once()
         except Exception as error:  # noqa: BLE001  one task's error must not stop the others
+            well = False
             self._failed(duty.name, error)
+        self._metrics.duty_done(duty.name, time.perf_counter() - began, well=well)
 
     def _failed(self, duty: str, error: Exception) -> None:
         self._store_away = self._store_away or isinstance(error, StoreUnavailable)

@@ -32,6 +32,7 @@ from scrapeyard.gateway.jobs.calls import AppendCall, JobCall
 from scrapeyard.gateway.jobs.uploads import takes_upload
 from scrapeyard.gateway.limits.middleware import Limited
 from scrapeyard.gateway.operations import routes as operations
+from scrapeyard.gateway.operations.request_metrics import RequestMetrics, RouteWitness
 from scrapeyard.gateway.runs import artifacts, events, live
 from scrapeyard.gateway.runs import routes as runs
 from scrapeyard.gateway.runs.schemas import ScrapeCall
@@ -88,12 +89,14 @@ def application(gateway: Gateway) -> FastAPI:
     app.state.gateway = gateway
     problems.install(app)
     app.add_middleware(HotPath, path=runs.SCRAPE_PATH, answer=runs.answerer(gateway))
+    app.add_middleware(RouteWitness, hot=runs.SCRAPE_PATH)
     app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20), larger=_upload_limit(settings))
     default = gateway.services.settings.clients.as_limits()
     app.add_middleware(Limited, limiter=gateway.services.limiter, budgets=gateway.client_budgets, default=default)
     app.add_middleware(Authentication, authenticator=gateway.authenticator, access=RouteAccess(app.routes))
     _wrap(app, settings, gateway.services.settings.log.lang)
     _audit(app, gateway)
+    app.add_middleware(RequestMetrics, metrics=gateway.metrics)
     _document(app, gateway)
     return app
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.budget.clients import ClientBudgets
@@ -40,7 +40,7 @@ from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
-from scrapeyard.telemetry.metrics import GatewayMetrics, SourceReading
+from scrapeyard.telemetry.metrics import Metrics, SourceReading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +66,8 @@ class GatewayServices:
     more_of_sites: tuple[MoreOfSites, ...] = ()
     """More fields for sites in `/api/sites`."""
     clock: Callable[[], float] = time.time
+    metrics: Metrics = field(default_factory=Metrics)
+    """Of the whole process."""
 
 
 def _credentials(settings: Settings) -> Iterator[Credentials]:
@@ -89,7 +91,9 @@ class Gateway:
         self.keys = KeyRing(services.store.api_keys, services.pepper, services.clock)
         self.links = SignedLinks(self.keys, services.pepper, services.clock)
         self.authenticator = Authenticator((self.keys, self.links, *_credentials(settings)), settings.auth.mode)
-        self.metrics = GatewayMetrics(self._read_sources, lambda: self.waiters.count)
+        self.metrics = services.metrics
+        self.metrics.watch_sources(self._read_sources)
+        self.metrics.watch("gateway_waiting_calls", lambda: self.waiters.count)
         self.waiters = Waiters(
             services.queue,
             services.store.runs,

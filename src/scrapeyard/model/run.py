@@ -366,6 +366,10 @@ class WorkerFacts(Struct, frozen=True, kw_only=True):
     load: float = 0.0
     """One-minute load average per core."""
     memory_mb: float = 0.0
+    run_seconds: Annotated[float | None, Meta(description="What a run takes of a slot, lately; null: none ran.")] = None
+    item_seconds: Annotated[
+        float | None, Meta(description="What an item of a job takes of a slot, lately; null: none ran.")
+    ] = None
 
 
 class WorkerInfo(WorkerFacts, frozen=True, kw_only=True):

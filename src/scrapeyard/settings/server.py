@@ -1,5 +1,6 @@
 """Settings of the roles: gateway, worker, dispatcher; and of logs and traces."""
 
+import re
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal, Self
@@ -252,6 +253,29 @@ class LogSettings(Section):
 
 
 class TelemetrySettings(Section):
-    """Traces."""
+    """Metrics and traces."""
 
+    metrics_host: str = Field("127.0.0.1", description="Address on which a worker or dispatcher serves `/metrics`.")
+    metrics_port: int | None = Field(
+        None,
+        ge=0,
+        le=65535,
+        description="Port on which a process without a gateway serves `/metrics`; 0 takes a free one; empty: none. A "
+        "gateway, and `up`, serve it on their own port.",
+    )
+    site_classes: tuple[str, ...] = Field(
+        (),
+        max_length=100,
+        description="Classes of sites in metrics of fetches, as `class=site`: `shops=shop.example`, "
+        "`shops=*.store.example`. Other sites are of the class `other`.",
+    )
     otlp_endpoint: str = Field("", description="OTLP over HTTP, e.g. http://127.0.0.1:4318; empty: no traces.")
+
+    @field_validator("site_classes")
+    @classmethod
+    def _are_classes(cls, classes: tuple[str, ...]) -> tuple[str, ...]:
+        for one in classes:
+            name, sign, site = one.partition("=")
+            if not sign or not site or not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", name):
+                raise ValueError(f"{one[:80]!r}: write class=site, the class in small letters, e.g. shops=shop.example")
+        return classes

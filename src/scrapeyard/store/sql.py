@@ -23,6 +23,7 @@ from scrapeyard.store.schedules import SqlFirings, SqlSchedules
 from scrapeyard.store.sealed import ClearValues, SqlDataKeys, SqlScraperSecrets, load_keys
 from scrapeyard.store.webhooks import SqlDeliveries, SqlWebhooks
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.metrics import Metrics
 
 log = get_log("secrets")
 
@@ -37,8 +38,15 @@ class SqlStore(Store):
     the keys that seal secrets; if None, secrets are stored in clear. Raises SettingsInvalid for any other URL.
     """
 
-    def __init__(self, url: str, *, temporary: bool = False, masters: Masters | None = None) -> None:
-        self._database = database = Database(url, temporary=temporary)
+    def __init__(
+        self,
+        url: str,
+        *,
+        temporary: bool = False,
+        masters: Masters | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._database = database = Database(url, temporary=temporary, metrics=metrics)
         self._masters = masters
         self.sealer = database.sealer
         self.data_keys = SqlDataKeys(database)

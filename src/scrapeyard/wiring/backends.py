@@ -7,13 +7,14 @@ from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.sql import SqlStore
+from scrapeyard.telemetry.metrics import Metrics
 from scrapeyard.wiring.data_folder import DATABASE, make_data_folder
 
 if TYPE_CHECKING:
     from scrapeyard.gateway.limits.port import ClientLimiter
 
 
-def make_store(settings: Settings, *, temporary: bool = False) -> SqlStore:
+def make_store(settings: Settings, *, temporary: bool = False, metrics: Metrics | None = None) -> SqlStore:
     """The database that the settings name; SQLite in the data directory when they name none. Secrets in a `temporary`
     one are not sealed."""
     url = settings.database_url.get_secret_value()
@@ -22,10 +23,10 @@ def make_store(settings: Settings, *, temporary: bool = False) -> SqlStore:
         make_data_folder(folder)
         url = f"sqlite:///{folder / DATABASE}"
     if temporary:
-        return SqlStore(url, temporary=True)
+        return SqlStore(url, temporary=True, metrics=metrics)
     from scrapeyard.wiring.masters import make_masters  # noqa: PLC0415 - a job without a server needs none
 
-    return SqlStore(url, masters=make_masters(settings))
+    return SqlStore(url, masters=make_masters(settings), metrics=metrics)
 
 
 def make_queue(settings: Settings) -> Queue:

@@ -23,6 +23,7 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import Store
+from scrapeyard.telemetry.metrics import Metrics
 from scrapeyard.wiring.pipeline import Engine, Shared, assemble, near_pages
 
 _MEGABYTE = 2**20
@@ -59,7 +60,14 @@ class WebParts:
 
 
 async def start_engine(
-    settings: Settings, web: WebParts, store: Store, queue: Queue, *, worker_id: str, up: Up
+    settings: Settings,
+    web: WebParts,
+    store: Store,
+    queue: Queue,
+    *,
+    worker_id: str,
+    up: Up,
+    metrics: Metrics | None = None,
 ) -> Engine:
     """The worker's engine with everything around it, each part started by `up`. Raises SettingsInvalid."""
     sites = Sites(settings.sites.whole_hosts)
@@ -85,7 +93,7 @@ async def start_engine(
         sessions=store.sessions,
     )
     wreq = WreqEngine(settings.http, sessions=store.sessions, own_port=settings.gateway.port)
-    engine = assemble(settings, shared, wreq)
+    engine = assemble(settings, shared, wreq, metrics)
     await up(engine.start, engine.stop)
     signals = invalidation_signals(queue, engine.invalidate)
     await up(signals.start, signals.stop)

@@ -18,6 +18,7 @@ from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.stage import Cached
 from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.stage import Ways
+from scrapeyard.engines.fetch_metrics import FetchMetrics
 from scrapeyard.engines.http.checks import check_headers
 from scrapeyard.engines.http.dns import GuardedDns
 from scrapeyard.engines.http.engine import WreqEngine
@@ -37,6 +38,7 @@ from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Invalidate
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import SessionStore
+from scrapeyard.telemetry.metrics import Metrics
 
 _MEGABYTE = 2**20
 
@@ -79,6 +81,7 @@ class Engine:
         browsers: BrowserEngine | None = None,
         names: Sequence[str] = ("http",),
         meters: Meters | None = None,
+        counted: FetchMetrics | None = None,
     ) -> None:
         """`parts` are stopped in their order, after the cache and before the ways. `browsers` None: there are none."""
         self.browsers = browsers
@@ -90,6 +93,7 @@ class Engine:
         self._budgets = budgets
         self._ways = ways
         self._parts = parts
+        self._counted = counted or FetchMetrics(Metrics(), ())
 
     async def start(self) -> None:
         """Ready to fetch."""
@@ -110,23 +114,30 @@ class Engine:
     async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
         """As `HttpEngine`: check headers and parse the URL, before anything waits with them; then through all stages
         from the cache inwards."""
+        with self._counted.one() as fetch:
+            context = await self._context(request, caller)
+            fetch.site = context.site
+            fetch.response = await self._cached(context)
+        return fetch.response
+
+    async def _context(self, request: FetchRequest, caller: Caller) -> FetchContext:
         try:
             check_headers(request.headers)
-            context = FetchContext.of(request, caller, self._sites)
+            return FetchContext.of(request, caller, self._sites)
         except FetchFailed:
             if not self._cached.concerns(request, caller):  # so that a used-up budget is the first error a script sees
                 await self._budgets.check(caller)
             raise
-        return await self._cached(context)
 
     async def invalidate(self, signal: Invalidate) -> None:
         """Remove cached pages. Raises Unavailable if the shared tier is away."""
         await self._cached.invalidate(signal)
 
 
-def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
+def assemble(settings: Settings, shared: Shared, client: WreqEngine, metrics: Metrics | None = None) -> Engine:
     """Stage around stage, the client innermost. Raises SettingsInvalid."""
-    budgets = Budgets(settings.budget, shared.jobs)
+    metrics = metrics or Metrics()
+    budgets = Budgets(settings.budget, shared.jobs, metrics.received)
     metered = Metered(client, budgets=budgets, meters=shared.meters, pools=shared.pools)
     dns = GuardedDns(settings.http, own_port=settings.gateway.port)
 
@@ -154,7 +165,17 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
     has = {"browser": has_browser, "light": has_light, "solver": bool(settings.escalation.solver_url)}
     names = ("http", *(name for name, is_there in has.items() if is_there))
     parts = (robots, client, dns)
-    return Engine(shared.sites, cached, budgets, ways, parts, browsers=browsers, names=names, meters=shared.meters)
+    return Engine(
+        shared.sites,
+        cached,
+        budgets,
+        ways,
+        parts,
+        browsers=browsers,
+        names=names,
+        meters=shared.meters,
+        counted=FetchMetrics(metrics, settings.telemetry.site_classes),
+    )
 
 
 def near_pages(settings: Settings) -> MemoryPages:

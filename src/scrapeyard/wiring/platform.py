@@ -1,28 +1,27 @@
 """Settings become services: the composition root of a server."""
 
-import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.dispatch.leader import Dispatcher, MaintenanceTask
+from scrapeyard.dispatch.upkeep.cluster_reading import ClusterReadings
 from scrapeyard.engines.captcha.engine import Captchas
 from scrapeyard.engines.http.site import Sites
-from scrapeyard.errors import SettingsInvalid, StoreUnavailable
-from scrapeyard.extras import missing
+from scrapeyard.errors import SettingsInvalid
 from scrapeyard.inputs.follower import Following
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.reading import ReadSources
 from scrapeyard.model import new_id
 from scrapeyard.model.job import ItemOutcome
 from scrapeyard.model.lanes import ScraperLanes
+from scrapeyard.queues.metered import MeteredQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.channels import ChannelOverrides
@@ -37,15 +36,16 @@ from scrapeyard.store.ports.operations import StateStore
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.metrics import Metrics
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.wiring.backends import make_blobs, make_limiter, make_queue, make_store
 from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.catalogue import make_catalogue
-from scrapeyard.wiring.data_folder import lock_data_folder, make_pepper, open_for_children
+from scrapeyard.wiring.data_folder import make_pepper, open_for_children
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.wiring.pipeline import Engine
 from scrapeyard.wiring.preparer import start_preparer
-from scrapeyard.wiring.type_info import build_type_info
+from scrapeyard.wiring.starting import ALL_ROLES, Role, load, only_one, patiently
 from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder
 from scrapeyard.worker.attempts.live import LiveViews
 from scrapeyard.worker.attempts.masking import Masking
@@ -55,18 +55,12 @@ from scrapeyard.worker.loop import Worker
 from scrapeyard.worker.runs import Executor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scrapeyard.gateway.jobs.service import JobService
     from scrapeyard.gateway.server import GatewayServer
     from scrapeyard.gateway.services import GatewayServices
+    from scrapeyard.telemetry.listener import MetricsListener
 
 log = get_log("wiring")
-Role = Literal["gateway", "worker", "dispatcher"]
-ALL_ROLES: tuple[Role, ...] = ("gateway", "worker", "dispatcher")
-LOCAL_ROLES: tuple[Role, ...] = ("worker", "dispatcher")
-"""The roles that a job needs in one process that controls it through `Platform.job_desk`."""
-_START_PATIENCE = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +116,8 @@ class Platform:
         self._temporary = temporary
         self._state = state
         self._has_scripts = has_scripts
+        self.metrics = Metrics()
+        self.metrics_listener: MetricsListener | None = None
         self._base: _Base | None = None
         self._stack = AsyncExitStack()
 
@@ -181,19 +177,21 @@ class Platform:
             pages=base.web.pages,
             gate=base.web.gate,
             more_of_sites=(base.web.ways_of,),
+            metrics=self.metrics,
         )
 
     async def _start(self) -> None:
         settings = self.settings
-        _load(self.roles, settings.redis_url.get_secret_value(), jobs_only=self._jobs_only)
+        load(self.roles, settings.redis_url.get_secret_value(), jobs_only=self._jobs_only)
         if not settings.redis_url.get_secret_value():
-            self._stack.enter_context(_only_one(settings, self.roles))
-        store = make_store(settings, temporary=self._temporary)
-        await self._up(lambda: _patiently(store.start), store.stop)
-        queue = make_queue(settings)
+            self._stack.enter_context(only_one(settings, self.roles))
+        store = make_store(settings, temporary=self._temporary, metrics=self.metrics)
+        await self._up(lambda: patiently(store.start), store.stop)
+        queue = MeteredQueue(make_queue(settings), self.metrics)
         await self._up(queue.start, queue.stop)
         recorder = Recorder(store.runs)
         await self._up(recorder.start, recorder.stop)
+        self.metrics.watch("recorder_pending", lambda: recorder.pending)
         blobs = make_blobs(settings)
         catalogue = make_catalogue(settings, self._cache)
         await self._up(catalogue.start, catalogue.stop)
@@ -203,7 +201,7 @@ class Platform:
         web = WebParts(settings, self._pages, store.sealer)
         await web.start(self._up)
         worker_id = new_id("worker") if "worker" in self.roles else ""
-        engine = await start_engine(settings, web, store, queue, worker_id=worker_id, up=self._up)
+        engine = await start_engine(settings, web, store, queue, worker_id=worker_id, up=self._up, metrics=self.metrics)
         base = self._base = _Base(
             queue=queue,
             store=store,
@@ -221,6 +219,14 @@ class Platform:
             await self._start_dispatcher(base)
         if "gateway" in self.roles:
             await self._start_gateway()
+        elif settings.telemetry.metrics_port is not None:
+            await self._start_listener()
+
+    async def _start_listener(self) -> None:
+        from scrapeyard.telemetry.listener import MetricsListener  # noqa: PLC0415 - most processes need none
+
+        self.metrics_listener = MetricsListener(self.settings.telemetry, self.metrics)
+        await self._up(self.metrics_listener.start, self.metrics_listener.stop)
 
     async def _start_dispatcher(self, base: "_Base") -> None:
         settings, store, blobs = self.settings, base.store, base.blobs
@@ -242,9 +248,11 @@ class Platform:
         await self._up(following.start, following.stop)
         more: list[MaintenanceTask] = [reading, following]
         if not self._jobs_only:
-            more += [exporter, manifests, *await self._start_duties(base)]
+            readings = ClusterReadings(settings, store, base.queue, base.web.gate, time.time)
+            self.metrics.watch_cluster(readings.last)
+            more += [exporter, manifests, readings, *await self._start_duties(base)]
         finish = None if self._jobs_only else finisher.finish
-        dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finish, more=more)
+        dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finish, more=more, metrics=self.metrics)
         await self._up(dispatcher.start, dispatcher.stop)
         self._dispatcher = dispatcher
 
@@ -277,7 +285,9 @@ class Platform:
         live = LiveViews(base.queue)
         attempts = await self._start_attempts(base, sandbox, environments, live)
         sites = Sites(settings.sites.whole_hosts)
-        parts = BatchParts(store=base.store, attempts=attempts, sites=sites, hear=self._hear, ended=self._batch_ended)
+        parts = BatchParts(
+            store=base.store, attempts=attempts, sites=sites, hear=self._item_ended, ended=self._batch_ended
+        )
         self.worker = Worker(
             worker_id=base.worker_id,
             live=live,
@@ -294,7 +304,10 @@ class Platform:
             foresight=EnvironmentPrebuilder(base.catalogue, environments),
             engines=base.engine.names,
             traces=self._start_traces(),
+            metrics=self.metrics,
         )
+        if (browsers := base.engine.browsers) is not None:
+            self.metrics.watch("browser_contexts", lambda: browsers.open_now)
         await self._up(self.worker.start, self.worker.stop)
 
     async def _start_attempts(
@@ -323,6 +336,10 @@ class Platform:
             masking=Masking(settings.masking, base.store.sealer.derive("masking")),
         )
 
+    def _item_ended(self, outcome: ItemOutcome) -> None:
+        self.metrics.item_ended(outcome)
+        self._hear(outcome)
+
     def _batch_ended(self) -> None:
         self._ended()
         if self._jobs_only and self._dispatcher is not None:
@@ -348,50 +365,7 @@ class Platform:
         await start()
 
 
-def _load(roles: tuple[Role, ...], redis_url: str, *, jobs_only: bool) -> None:
-    """Import what these roles need beyond this module, so that the type information of all Structs is built before the
-    first thread is started. Raises SettingsInvalid if Redis's packages are not installed."""
-    if redis_url:
-        if words := missing("redis"):
-            raise SettingsInvalid(f"redis_url: {words}")
-        import_module("scrapeyard.wiring.on_redis")
-    if "gateway" in roles:
-        import_module("scrapeyard.gateway.server")
-    if "worker" in roles:
-        import_module("scrapeyard.inputs.site_map")
-    if "dispatcher" in roles and not jobs_only:
-        import_module("scrapeyard.wiring.duties")
-    build_type_info()
-
-
 def _make_intake(store: SqlStore, blobs: ObjectBlobs, engine: Engine, catalogue: SourcedCatalogue) -> ItemImporter:
     return ItemImporter(
         store=store, blobs=blobs, engine=engine, catalogue=catalogue, checker=InputChecker(), holder=new_id("intake")
     )
-
-
-async def _patiently(start: Callable[[], Awaitable[None]]) -> None:
-    """Retry the start, because a database that starts at the same time may need a moment."""
-    deadline = time.monotonic() + _START_PATIENCE
-    while True:
-        try:
-            await start()
-        except StoreUnavailable as error:
-            if time.monotonic() > deadline:
-                raise
-            log.warning("store.not_yet", error=error.message)
-            await asyncio.sleep(1)
-        else:
-            return
-
-
-@contextmanager
-def _only_one(settings: Settings, roles: tuple[Role, ...]) -> "Iterator[None]":
-    """Refuse a second process: with a queue in memory, one process must have all roles and the data directory alone."""
-    if set(roles) not in (set(ALL_ROLES), set(LOCAL_ROLES)):
-        raise SettingsInvalid(
-            "redis_url: a gateway, worker or dispatcher on its own needs Redis to meet the others; set REDIS_URL, "
-            "or use `scrapeyard up` for all of them in one process"
-        )
-    with lock_data_folder(settings.data_dir.resolve()):
-        yield

@@ -39,10 +39,11 @@ from scrapeyard.store.ports.runs import Ending
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.metrics import Metrics
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder
 from scrapeyard.worker.attempts.live import LiveViews
-from scrapeyard.worker.attempts.slots import ParkedRuns, SlotLease, Slots, share_out
+from scrapeyard.worker.attempts.slots import Pace, ParkedRuns, SlotLease, Slots, share_out
 from scrapeyard.worker.batches.batches import Batches
 from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
 from scrapeyard.worker.runs import Executor
@@ -74,6 +75,7 @@ class Worker:
         engines: tuple[str, ...] = ("http",),
         traces: TraceExporter | None = None,
         live: LiveViews | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.id = worker_id
         self._settings = settings
@@ -98,6 +100,8 @@ class Worker:
             self._signals.subscribe(Watch, lambda signal: live.watch(signal.run_id))
         self._outside = ParkedRuns()
         self._traces = traces
+        self._metrics = metrics or Metrics()
+        self._pace = Pace()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._deliveries: dict[str, Delivery] = {}
         self._cancelled: set[str] = set()
@@ -126,6 +130,8 @@ class Worker:
         await self._heartbeat.start()
         self._background.start(*(partial(self._take_forever, share) for share in self._shares), name="worker-take")
         await self._signals.start()
+        self._metrics.watch("worker_slots", lambda: self._slots)
+        self._metrics.watch("worker_busy_slots", lambda: self.busy)
         log.info("worker.started", worker=self.id, slots=self._slots, lanes=", ".join(self._lanes))
 
     async def stop(self) -> None:
@@ -150,6 +156,11 @@ class Worker:
             await asyncio.wait(self._running.values(), timeout=self._settings.drain_seconds)
         await self._batches.wait(max(0.0, ends - time.monotonic()))
 
+    @property
+    def busy(self) -> int:
+        """Slots in use."""
+        return sum(share.held for share in self._shares)
+
     def describe(self) -> WorkerInfo:
         """What the heartbeat reports."""
         return WorkerInfo(
@@ -162,13 +173,15 @@ class Worker:
             engines=self._engines,
             walls=tuple(wall.name for wall in self._sandbox.walls() if wall.up),
             slots=self._slots,
-            busy=sum(share.held for share in self._shares),
+            busy=self.busy,
             draining=self._draining,
             started_at=self._started_at,
             seen_at=time.time(),
             runs_done=self._done + self._batches.items_done,
             load=load_per_core(),
             memory_mb=own_memory_mb(),
+            run_seconds=self._pace.seconds,
+            item_seconds=self._batches.pace.seconds,
             environments=self._foresight.states(),
         )
 
@@ -207,6 +220,7 @@ class Worker:
     async def _handle(self, delivery: Delivery, seat: SlotLease) -> None:
         if delivery.redelivered and not await self._claim(delivery):
             return
+        began = time.perf_counter()
         run = self._begun(delivery)
         self._recorder.begin(run)
         log.info("run.started", run=run.id, scraper=run.scraper, attempt=run.attempt)
@@ -218,6 +232,8 @@ class Worker:
             outcome = self._was_cancelled(delivery, run)
         self._recorder.finish(Ending(run=run, outcome=outcome))
         self._done += 1
+        self._pace.add(time.perf_counter() - began)
+        self._metrics.run_ended(outcome)
         await self._reply(delivery, outcome)
         self._report(delivery, outcome)
 

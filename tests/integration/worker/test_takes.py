@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from scrapeyard.settings import Settings
-from scrapeyard.wiring.platform import ALL_ROLES, Platform, Role
+from scrapeyard.wiring.platform import Platform
+from scrapeyard.wiring.starting import ALL_ROLES, Role
 from tests.leaks import PATIENCE
 from tests.services.batch_yard import soon
 from tests.services.valkey import ValkeyServer

@@ -15,7 +15,7 @@ from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue import channels
 from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.telemetry.metrics import GatewayMetrics
+from scrapeyard.telemetry.metrics import Metrics
 from tests.leaks import PATIENCE
 from tests.services.sqlite import migrated
 
@@ -77,7 +77,7 @@ def moved_of(store: SqlStore, queue: MemoryQueue, catalogue: Any, name: str = "g
 
 
 def refreshing_of(moved: ChannelOverrides, queue: MemoryQueue, catalogue: Any, name: str = "gw1") -> Refreshing:
-    return Refreshing(catalogue, queue, moved, GatewayMetrics(lambda: (), lambda: 0), name)
+    return Refreshing(catalogue, queue, moved, Metrics(), name)
 
 
 async def test_a_storm_is_one_look_under_way_and_one_that_waits(
@@ -151,7 +151,7 @@ async def test_who_waits_for_a_look_is_answered_when_the_gateway_stops(
 async def test_a_look_that_breaks_is_told_and_counted_and_the_next_is_made(
     store: SqlStore, queue: MemoryQueue, catalogue: SlowCatalogue
 ) -> None:
-    metrics = GatewayMetrics(lambda: (), lambda: 0)
+    metrics = Metrics()
     refreshing = Refreshing(catalogue, queue, moved_of(store, queue, catalogue), metrics, "gw1")  # type: ignore[arg-type]
     catalogue.breaks = True
     with pytest.raises(RuntimeError, match="a fault"):

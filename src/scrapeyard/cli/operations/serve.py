@@ -13,7 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from scrapeyard.settings import Settings
-    from scrapeyard.wiring.platform import Role
+    from scrapeyard.wiring.starting import Role
 
 _M_ARENA_MAX = -8
 _ARENAS = 2
@@ -164,7 +164,8 @@ def runner() -> Any:
 async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", is_up: bool) -> None:
     import asyncio
 
-    from scrapeyard.wiring.platform import ALL_ROLES, Platform
+    from scrapeyard.wiring.platform import Platform
+    from scrapeyard.wiring.starting import ALL_ROLES
 
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()

@@ -36,7 +36,8 @@ from scrapeyard.settings import Settings, SourceSettings
 from scrapeyard.store.ports.jobs import ItemFilter, ItemStore
 from scrapeyard.wiring.backends import make_store
 from scrapeyard.wiring.local_engine import written_here
-from scrapeyard.wiring.platform import LOCAL_ROLES, Platform
+from scrapeyard.wiring.platform import Platform
+from scrapeyard.wiring.starting import LOCAL_ROLES
 from scrapeyard.wiring.type_info import build_type_info
 
 LOOK_SECONDS = 0.1

@@ -177,6 +177,12 @@ class FeedLoop:
         self._stopping = asyncio.Event()
         self._arrivals = Subscription(queue, channels.FEED, lambda _: self.wake(), name="feeder-arrivals")
         self._task: asyncio.Task[None] | None = None
+        self._fed_at = time.monotonic()
+
+    @property
+    def lag(self) -> float:
+        """Seconds since the last round ended without a fault."""
+        return time.monotonic() - self._fed_at
 
     async def start(self) -> None:
         """Start in the background. May be called twice."""
@@ -202,7 +208,7 @@ class FeedLoop:
         while not self._stopping.is_set():
             self._woken.clear()
             began = time.perf_counter()
-            rest = await self._round() if self._leads() else IDLE_SECONDS
+            rest = await self._round() if self._leads() else self._follow()
             took = time.perf_counter() - began
             least = max(self._tick - took, min(_REST * took, self._tick))
             await _pass(self._stopping, least)
@@ -212,12 +218,19 @@ class FeedLoop:
     async def _round(self) -> float:
         """Run one round; returns how long to pause afterwards."""
         try:
-            return self._tick if await self._feeder.feed() else IDLE_SECONDS
+            rest = self._tick if await self._feeder.feed() else IDLE_SECONDS
+            self._fed_at = time.monotonic()
         except ScrapeyardError as error:
             log.warning("dispatch.duty_failed", duty="feeder", error=error.message)
         except Exception as error:  # one internal error must not stop all jobs
             log.error("dispatch.duty_broken", duty="feeder", error=repr(error), exc_info=error)
+        else:
+            return rest
         return FAILED_SECONDS
+
+    def _follow(self) -> float:
+        self._fed_at = time.monotonic()
+        return IDLE_SECONDS
 
 
 async def _pass(unless: asyncio.Event, seconds: float) -> None:

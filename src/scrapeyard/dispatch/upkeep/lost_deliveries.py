@@ -13,6 +13,7 @@ from scrapeyard.store.ports.jobs import BatchStore
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.metrics import Metrics
 
 log = get_log("dispatch")
 job_log = get_log("jobs")
@@ -169,10 +170,13 @@ class ExpiredLeases:
     name = "leases"
     waits_after_outage = True
 
-    def __init__(self, runs: RunStore, queue: Queue, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, runs: RunStore, queue: Queue, clock: Callable[[], float], metrics: Metrics | None = None
+    ) -> None:
         self._runs = runs
         self._queue = queue
         self._clock = clock
+        self._metrics = metrics or Metrics()
 
     async def run_once(self) -> None:
         """One round."""
@@ -188,6 +192,7 @@ class ExpiredLeases:
         now = self._clock()
         if not await self._runs.retry(run.id, run.attempt, now):
             return
+        self._metrics.lease_lost("run")
         log.warning("dispatch.taken_over", run=run.id, worker=run.worker_id, attempt=run.attempt + 1)
         queued = replace(run, status=RunStatus.QUEUED, attempt=run.attempt + 1, queued_at=now)
         await self._queue.publish([deliver(queued, redelivered=True)])
@@ -198,6 +203,7 @@ class ExpiredLeases:
         error = RunError(message=words, type="LostWorker")
         if not await self._runs.end(run.id, run.attempt, reason, error, now):
             return
+        self._metrics.lease_lost("run")
         log.warning("dispatch.lost_worker", run=run.id, worker=run.worker_id, exit_reason=reason.value)
         ended = replace(run, status=status_of(reason), exit_reason=reason, error=error, finished_at=now)
         await announce(self._queue, ended)
@@ -209,11 +215,13 @@ class ExpiredBatches:
     name = "batch_leases"
     waits_after_outage = True
 
-    def __init__(self, batches: BatchStore, clock: Callable[[], float]) -> None:
+    def __init__(self, batches: BatchStore, clock: Callable[[], float], metrics: Metrics | None = None) -> None:
         self._batches = batches
         self._clock = clock
+        self._metrics = metrics or Metrics()
 
     async def run_once(self) -> None:
         """One round."""
         for job_id, waiting, ended in await self._batches.expire(self._clock(), BATCHES):
+            self._metrics.lease_lost("batch")
             job_log.warning("jobs.batch_lost", job=job_id, waiting=waiting, ended=ended)

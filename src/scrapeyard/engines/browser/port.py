@@ -127,6 +127,9 @@ class BrowserContext(Protocol):
 class BrowserEngine(Protocol):
     """One per worker. Starts a browser when the first context is opened, and stops it when none was for a while."""
 
+    open_now: int
+    """Contexts that are open."""
+
     async def start(self) -> None:
         """Ready. Starts no browser."""
 

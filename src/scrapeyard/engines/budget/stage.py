@@ -5,7 +5,7 @@ only afterwards: an answer under way that goes beyond is delivered and counted, 
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -29,11 +29,15 @@ _MEGABYTE = 2**20
 class Budgets:
     """Serves every fetch of a worker. The books of a run are its caller's; those of jobs are here and shared."""
 
-    def __init__(self, settings: BudgetSettings, jobs: JobLedgers) -> None:
+    def __init__(
+        self, settings: BudgetSettings, jobs: JobLedgers, on_received: Callable[[str, int], None] = lambda *_: None
+    ) -> None:
+        """`on_received` is told the class of proxies and the bytes of everything that comes."""
         self._ceiling = _ceiling(settings)
         self._share = settings.warn_share
         self._shared = jobs
         self._jobs: OrderedDict[str, Ledger] = OrderedDict()
+        self._on_received = on_received
 
     def limits(self, caller: Caller) -> BudgetLimits:
         """Of a run: the smaller of the operator's and its policy's, each by itself."""
@@ -77,6 +81,7 @@ class Budgets:
     async def _count(self, caller: Caller, proxy_class: str, spent: Spent) -> Spent:
         """What the job has used up in all; nothing where nobody counts it."""
         caller.ledger.write(spent, proxy_class)
+        self._on_received(proxy_class, spent.bytes)
         self._warn(caller, "run", caller.ledger, caller.ledger.spent, self.limits(caller))
         if not self._counts_job(caller):
             return Spent()

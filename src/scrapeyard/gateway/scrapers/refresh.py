@@ -14,7 +14,7 @@ from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.repository.catalogue.refresh import CoalescedRefresh
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.telemetry.metrics import GatewayMetrics
+from scrapeyard.telemetry.metrics import Metrics
 
 EVENTS = ("x-github-event", "x-gitea-event", "x-forgejo-event", "x-gogs-event", "x-gitlab-event")
 SIGNATURES = ("x-hub-signature-256", "x-gitea-signature", "x-forgejo-signature", "x-gogs-signature")
@@ -56,7 +56,7 @@ class Refreshing:
     """Refreshes this gateway and signals all other processes to refresh."""
 
     def __init__(
-        self, catalogue: Catalogue, queue: Queue, moved: ChannelOverrides, metrics: GatewayMetrics, gateway_id: str
+        self, catalogue: Catalogue, queue: Queue, moved: ChannelOverrides, metrics: Metrics, gateway_id: str
     ) -> None:
         self._catalogue = catalogue
         self._queue = queue

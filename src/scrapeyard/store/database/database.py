@@ -1,6 +1,7 @@
 """The one place that opens connections and translates database errors into ours."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -16,6 +17,7 @@ from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.store.database.backend import Backend, Engines
 from scrapeyard.store.database.migrate import migrate
 from scrapeyard.store.database.transaction import Work
+from scrapeyard.telemetry.metrics import Metrics
 
 T = TypeVar("T")
 
@@ -27,8 +29,9 @@ class Database:
     """Connections for reading and writing. Raises StoreUnavailable for every failure of the database; errors of the
     data (a constraint, a value that cannot be stored) propagate."""
 
-    def __init__(self, url: str, *, temporary: bool = False) -> None:
+    def __init__(self, url: str, *, temporary: bool = False, metrics: Metrics | None = None) -> None:
         self.backend = _backend(url, temporary=temporary)
+        self._metrics = metrics or Metrics()
         self.sealer = Sealer()
         """Seals secrets before they are written; it gets its keys after the start."""
         self._engines: Engines | None = None
@@ -58,7 +61,7 @@ class Database:
 
     async def fetch_tuples(self, query: Executable, given: Mapping[str, Any]) -> Sequence[Any]:
         """The same for a query with parameters; rows without column names, which is faster for thousands."""
-        return await self._whole(self._again(lambda: self._open().reader.rows(query, given)))
+        return await self._whole(self._again(lambda: self._open().reader.rows(query, given)), "read")
 
     async def change(self, statement: Executable) -> Sequence[RowMapping]:
         """Run one statement that writes; returns its rows if it has RETURNING."""
@@ -96,13 +99,20 @@ class Database:
         """An INSERT that supports ON CONFLICT."""
         return self.backend.insert(*arguments)
 
-    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _whole(self, work: Coroutine[Any, Any, T], operation: str = "write") -> T:
         # A statement cancelled half-way would leave SQLite's connection open, with its lock.
         task = asyncio.create_task(work)
         self._busy.add(task)
         task.add_done_callback(self._done)
-        with self._translated():
-            return await asyncio.shield(task)
+        began, well = time.perf_counter(), True
+        try:
+            with self._translated():
+                return await asyncio.shield(task)
+        except StoreUnavailable:
+            well = False
+            raise
+        finally:
+            self._metrics.stored(operation, time.perf_counter() - began, well=well)
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._busy.discard(task)

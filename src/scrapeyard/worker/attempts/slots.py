@@ -123,3 +123,17 @@ def share_out(slots: int, wanted: int) -> tuple[Slots, ...]:
     if kept:
         shares.append(Slots(kept, (Priority.HIGH,)))
     return tuple(shares)
+
+
+class Pace:
+    """What one piece of work takes of a slot, as a moving average that favours the last hundred or so."""
+
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+
+    def add(self, seconds: float, count: int = 1) -> None:
+        """`count` pieces have ended that took so long each."""
+        if self.seconds is None:
+            self.seconds = seconds
+        else:
+            self.seconds += (seconds - self.seconds) * (1 - 0.98**count)

@@ -19,7 +19,7 @@ from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.retrying import RetryRules
-from scrapeyard.worker.attempts.slots import SlotLease, Slots
+from scrapeyard.worker.attempts.slots import Pace, SlotLease, Slots
 from scrapeyard.worker.attempts.steps import limits_of, refused
 from scrapeyard.worker.attempts.waiting import SiteWait
 from scrapeyard.worker.batches.items import ItemAttempt, refused_outcome
@@ -85,6 +85,7 @@ class Batches:
         self._held: dict[str, _Held] = {}
         self._draining = False
         self.items_done = 0
+        self.pace = Pace()
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -165,11 +166,14 @@ class Batches:
         held = _Held(self._parts, self._turns, batch, job, items, lease_until)
         held.draining = self._draining
         self._held[batch.id] = held
+        began = time.perf_counter()
         try:
             await held.run(seat)
         finally:
             del self._held[batch.id]
             self.items_done += held.done
+            if held.done:
+                self.pace.add((time.perf_counter() - began) / held.done, held.done)
 
 
 class _Held:

@@ -1,0 +1,65 @@
+"""Before the roles of a process start: what must be loaded, who else may run, and patience with a database."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Literal
+
+from scrapeyard.errors import SettingsInvalid, StoreUnavailable
+from scrapeyard.extras import missing
+from scrapeyard.settings import Settings
+from scrapeyard.telemetry.events import get_log
+from scrapeyard.wiring.data_folder import lock_data_folder
+from scrapeyard.wiring.type_info import build_type_info
+
+log = get_log("wiring")
+Role = Literal["gateway", "worker", "dispatcher"]
+ALL_ROLES: tuple[Role, ...] = ("gateway", "worker", "dispatcher")
+LOCAL_ROLES: tuple[Role, ...] = ("worker", "dispatcher")
+"""The roles that a job needs in one process that controls it through `Platform.job_desk`."""
+_START_PATIENCE = 30.0
+
+
+def load(roles: tuple[Role, ...], redis_url: str, *, jobs_only: bool) -> None:
+    """Import what these roles need beyond this module, so that the type information of all Structs is built before the
+    first thread is started. Raises SettingsInvalid if Redis's packages are not installed."""
+    if redis_url:
+        if words := missing("redis"):
+            raise SettingsInvalid(f"redis_url: {words}")
+        import_module("scrapeyard.wiring.on_redis")
+    if "gateway" in roles:
+        import_module("scrapeyard.gateway.server")
+    if "worker" in roles:
+        import_module("scrapeyard.inputs.site_map")
+    if "dispatcher" in roles and not jobs_only:
+        import_module("scrapeyard.wiring.duties")
+    build_type_info()
+
+
+async def patiently(start: Callable[[], Awaitable[None]]) -> None:
+    """Retry the start, because a database that starts at the same time may need a moment."""
+    deadline = time.monotonic() + _START_PATIENCE
+    while True:
+        try:
+            await start()
+        except StoreUnavailable as error:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("store.not_yet", error=error.message)
+            await asyncio.sleep(1)
+        else:
+            return
+
+
+@contextmanager
+def only_one(settings: Settings, roles: tuple[Role, ...]) -> Iterator[None]:
+    """Refuse a second process: with a queue in memory, one process must have all roles and the data directory alone."""
+    if set(roles) not in (set(ALL_ROLES), set(LOCAL_ROLES)):
+        raise SettingsInvalid(
+            "redis_url: a gateway, worker or dispatcher on its own needs Redis to meet the others; set REDIS_URL, "
+            "or use `scrapeyard up` for all of them in one process"
+        )
+    with lock_data_folder(settings.data_dir.resolve()):
+        yield
