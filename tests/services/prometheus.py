@@ -45,6 +45,10 @@ class Prometheus:
         groups = self._client.get("/api/v1/rules").json()["data"]["groups"]
         return [rule for group in groups for rule in group["rules"]]
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
     def is_ready(self) -> bool:
         """Whether it answers."""
         try:
@@ -74,4 +78,7 @@ def prometheus(folder: Path, targets: Sequence[str], rules: Path) -> Iterator[Pr
     with killed_after(process):
         server = Prometheus(f"http://127.0.0.1:{port}")
         until(server.is_ready, "Prometheus is ready")
-        yield server
+        try:
+            yield server
+        finally:
+            server.close()

@@ -3209,6 +3209,10 @@ export type WorkerDocument = {
   load: number;
   /** Megabytes of memory. */
   memory_mb: number;
+  /** What a run takes of a slot, lately; null: none ran. */
+  run_seconds: number | null;
+  /** What an item of a job takes of a slot, lately; null: none ran. */
+  item_seconds: number | null;
   /** When it started; null: not yet. */
   started_at: string;
   /** When it was last heard of. */
@@ -3785,7 +3789,7 @@ export interface Operations {
     body: undefined;
     answer: LiveDocument;
   };
-  /** Metrics of this gateway. */
+  /** Metrics of this process. */
   metrics: {
     path: undefined;
     query: undefined;

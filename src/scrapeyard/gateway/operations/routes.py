@@ -95,7 +95,7 @@ async def live() -> LiveDocument:
     return LiveDocument(alive=True)
 
 
-@router.get("/metrics", summary="Metrics of this gateway", response_class=PlainTextResponse, responses=refusals(422))
+@router.get("/metrics", summary="Metrics of this process", response_class=PlainTextResponse, responses=refusals(422))
 async def metrics(gateway: GatewayDep) -> Response:
-    """In Prometheus' text form: how fresh each repository is, refreshes, runs ended, calls that wait."""
+    """In Prometheus' text form. docs/metrics.md lists them."""
     return Response(gateway.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
