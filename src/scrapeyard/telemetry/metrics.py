@@ -26,7 +26,7 @@ from scrapeyard.model.job import ItemOutcome
 from scrapeyard.telemetry.cluster import ClusterReading, cluster_families, example_reading
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-disable_created_metrics()  # a second series beside each of ours, which nobody asks for
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series beside each of ours, which nobody asks for
 PREFIX = "scrapeyard_"
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 SHORT_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
