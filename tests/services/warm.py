@@ -357,7 +357,7 @@ def _load() -> None:
     import scrapeyard.telemetry.rendering
     import scrapeyard.wiring.duties
     import scrapeyard.wiring.platform
-    from scrapeyard.wiring.type_info import build_type_info
+    from scrapeyard.wiring.starting import build_type_info
 
     # Made once: the tree of all commands takes longer than most of them do, and so does the reading of their options.
     command = typer.main.get_command(scrapeyard.cli.main.app)

@@ -1,18 +1,20 @@
 """Before the roles of a process start: what must be loaded, who else may run, and patience with a database."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Literal
 
+import msgspec
+
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.extras import missing
 from scrapeyard.settings import Settings
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.wiring.data_folder import lock_data_folder
-from scrapeyard.wiring.type_info import build_type_info
 
 log = get_log("wiring")
 Role = Literal["gateway", "worker", "dispatcher"]
@@ -20,6 +22,28 @@ ALL_ROLES: tuple[Role, ...] = ("gateway", "worker", "dispatcher")
 LOCAL_ROLES: tuple[Role, ...] = ("worker", "dispatcher")
 """The roles that a job needs in one process that controls it through `Platform.job_desk`."""
 _START_PATIENCE = 30.0
+
+
+_one_at_a_time = threading.Lock()
+
+
+def build_type_info() -> None:
+    """Build msgspec's type information of every Struct that is loaded, after the imports and before the first thread.
+
+    msgspec builds it when a Struct is first used for decoding, and lets other threads see it half built. A thread that
+    decodes the same Struct at that moment reads a null pointer, and the process dies with SIGSEGV.
+
+    A Struct that msgspec cannot decode, such as one with a union of two custom types, has none and is passed over.
+    """
+    with _one_at_a_time:
+        waiting = [msgspec.Struct]
+        while waiting:
+            struct = waiting.pop()
+            waiting += type.__subclasses__(struct)
+            try:
+                msgspec.json.Decoder(struct)
+            except (TypeError, NameError):
+                continue
 
 
 def load(roles: tuple[Role, ...], redis_url: str, *, jobs_only: bool) -> None:

@@ -19,7 +19,7 @@ from tests.services.valkey import ValkeyServer
 RACE = """
 import sys, threading
 import msgspec
-from scrapeyard.wiring.type_info import build_type_info
+from scrapeyard.wiring.starting import build_type_info
 
 STRUCTS = []
 for number in range(300):

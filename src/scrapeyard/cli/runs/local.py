@@ -32,7 +32,7 @@ from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import Wall
 from scrapeyard.settings import Settings
 from scrapeyard.wiring.builtins import all_builtins
-from scrapeyard.wiring.type_info import build_type_info
+from scrapeyard.wiring.starting import build_type_info
 from scrapeyard.worker.attempts.environments import Preparer
 from scrapeyard.worker.attempts.parts import AttemptParts
 from scrapeyard.worker.runs import Executor

@@ -37,8 +37,7 @@ from scrapeyard.store.ports.jobs import ItemFilter, ItemStore
 from scrapeyard.wiring.backends import make_store
 from scrapeyard.wiring.local_engine import written_here
 from scrapeyard.wiring.platform import Platform
-from scrapeyard.wiring.starting import LOCAL_ROLES
-from scrapeyard.wiring.type_info import build_type_info
+from scrapeyard.wiring.starting import LOCAL_ROLES, build_type_info
 
 LOOK_SECONDS = 0.1
 LAST_SECONDS = 0.02

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.model import Priority
 from scrapeyard.model.job import FINAL_JOB, Job, JobStatus
-from scrapeyard.model.load import lane_loads
+from scrapeyard.queues.load import lane_loads
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.jobs import JobFilter
