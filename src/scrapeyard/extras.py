@@ -29,6 +29,7 @@ EXTRAS: Final = {
     "light": Extra("lightpanda", "pages in a light browser", "lightpanda"),
     "masking": Extra("re2", "own patterns of personal data"),
     "oidc": Extra("jwt", "tokens of an identity provider"),
+    "otlp": Extra("opentelemetry.proto", "traces as protobuf and over gRPC"),
     "parquet": Extra("pyarrow", "exports as Parquet"),
     "postgres": Extra("asyncpg", "a PostgreSQL database"),
     "redis": Extra("redis", "a queue on Redis"),

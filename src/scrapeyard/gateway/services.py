@@ -41,6 +41,7 @@ from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.metrics import Metrics, SourceReading
+from scrapeyard.telemetry.traces import TraceExporter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +69,8 @@ class GatewayServices:
     clock: Callable[[], float] = time.time
     metrics: Metrics = field(default_factory=Metrics)
     """Of the whole process."""
+    traces: TraceExporter | None = None
+    """Where traces go; None: nowhere."""
 
 
 def _credentials(settings: Settings) -> Iterator[Credentials]:
@@ -87,6 +90,7 @@ class Gateway:
         settings = services.settings
         self.services = services
         self.client_budgets = ClientBudgets(services.store.meters, services.clock)
+        self.trace_share = settings.telemetry.trace_share if services.traces is not None else 0.0
         self.audit = AuditLog(services.store.audit, services.clock)
         self.keys = KeyRing(services.store.api_keys, services.pepper, services.clock)
         self.links = SignedLinks(self.keys, services.pepper, services.clock)
@@ -122,6 +126,7 @@ class Gateway:
             waiters=self.waiters,
             lookup=self.lookup,
             cancelling=self.cancelling,
+            traces=services.traces,
         )
         self.proxies = StoredPools(
             services.store.proxies, settings.proxies.pools, ProxyPools(settings.proxies.pools), clock=services.clock

@@ -268,6 +268,16 @@ class Delivery(Struct, frozen=True, kw_only=True):
     """Set when the dispatcher publishes a run again: the worker must then claim it in the store before running it."""
 
 
+class StepTrace(Struct, frozen=True, kw_only=True):
+    """One step in a browser."""
+
+    name: str
+    started_ms: float
+    """Since the attempt began."""
+    ms: float
+    error: str = ""
+
+
 class Outcome(Struct, frozen=True, kw_only=True):
     """How one attempt ended. The worker sends it to the waiting gateway and records it, once per (run, attempt)."""
 
@@ -283,6 +293,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     timing: Timing = Timing()
     fetches: tuple[FetchTrace, ...] = ()
+    steps: tuple[StepTrace, ...] = ()
+    """In a browser, for the run's trace; not recorded."""
     logs: tuple[LogLine, ...] = ()
     logs_cut: bool = False
     artifacts: tuple[Artifact, ...] = ()

@@ -269,7 +269,15 @@ class TelemetrySettings(Section):
         description="Classes of sites in metrics of fetches, as `class=site`: `shops=shop.example`, "
         "`shops=*.store.example`. Other sites are of the class `other`.",
     )
-    otlp_endpoint: str = Field("", description="OTLP over HTTP, e.g. http://127.0.0.1:4318; empty: no traces.")
+    otlp_endpoint: str = Field(
+        "", description="Where traces go, e.g. http://127.0.0.1:4318, or :4317 for gRPC; empty: no traces."
+    )
+    otlp_protocol: Literal["http/json", "http/protobuf", "grpc"] = Field(
+        "http/json", description="How traces are sent; the last two need the extra `otlp`."
+    )
+    trace_share: float = Field(
+        1, ge=0, le=1, description="Share of calls without a `traceparent` that are traced; the others' callers decide."
+    )
 
     @field_validator("site_classes")
     @classmethod

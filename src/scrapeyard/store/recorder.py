@@ -73,11 +73,14 @@ class Recorder:
         interval_seconds: float = 0.05,
         max_pending: int = 50_000,
         patience_seconds: float = 5.0,
+        on_written: Callable[[Sequence[Ending], float, float], None] = lambda *_: None,
     ) -> None:
+        """`on_written` is told which endings were written, and when that began and ended, in Unix seconds."""
         self._runs = runs
         self._interval = interval_seconds
         self._max_pending = max_pending
         self._patience = patience_seconds
+        self._on_written = on_written
         self._log = get_log("store")
         self._buffer = Changes()
         self._batch = Changes()
@@ -199,7 +202,9 @@ class Recorder:
             if part.begun:
                 await self._runs.begin(list(part.begun.values()))
             if part.ended:
+                began = time.time()
                 await self._runs.finish(part.ended)
+                self._on_written(part.ended, began, time.time())
         except StoreUnavailable:
             raise
         except Exception as error:  # noqa: BLE001  a row that the database refuses must not block the others

@@ -6,11 +6,22 @@ log.info("run.finished", run=run_id, exit_reason="succeeded", wall_ms=12.5)
 
 import logging
 import sys
+from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any, TextIO
 
 from scrapeyard.settings import LogSettings
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+
+_bound: ContextVar[Mapping[str, str]] = ContextVar("bound", default={})  # noqa: B039 - never changed in place
+
+
+def bind(**fields: str) -> None:
+    """Add these fields to every event of this task from now on, and of tasks that it starts: `run`, `trace`. Empty
+    values are left out."""
+    _bound.set({**_bound.get(), **{name: value for name, value in fields.items() if value}})
 
 
 class Log:
@@ -58,7 +69,7 @@ class _Outlet:
 
             chosen, self._chosen = self._chosen, None
             render(*chosen)
-        getattr(structlog.get_logger(part=part), level)(event, **fields)
+        getattr(structlog.get_logger(part=part), level)(event, **{**_bound.get(), **fields})
 
 
 _outlet = _Outlet()

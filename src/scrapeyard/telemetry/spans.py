@@ -1,111 +1,158 @@
-"""One finished run as spans, in the JSON that OTLP collectors read.
+"""What happened as spans, in the shape that OTLP collectors read.
 
-run                 from when the caller asked to when the attempt ended; continues the caller's trace
-├── queue           from when it was handed to the queue to when a worker began
-├── child start
-└── script
-    └── fetch       one for each request to the web
+call                    by the gateway, from the request to the answer; continues the caller's trace
+├── queue               from when the run was handed to the queue to when a worker began
+└── run                 by the worker, one for each attempt
+    ├── child start
+    ├── child           the script
+    │   ├── fetch       one for each request to the web
+    │   └── browser …   one for each step in a browser
+    └── store           the write of the outcome
+
+Spans are made after the fact, from the times that are measured anyway. The id of a run's span follows from the run, so
+that the process that writes the outcome knows it too.
 """
 
+import random
 import re
 import secrets
 from collections.abc import Iterable, Mapping
+from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from scrapeyard.model import FetchTrace, Outcome
+from scrapeyard.model import FetchTrace, Outcome, StepTrace
 
 MAX_FETCHES = 256
-"""Maximum fetch spans per run; further fetches are counted on the run's span."""
+"""Maximum fetch spans per run; further fetches are counted on the run's span. The same for steps in a browser."""
 
-_INTERNAL, _SERVER, _CLIENT = 1, 2, 3
+INTERNAL, SERVER, CLIENT, CONSUMER = 1, 2, 3, 5
 _OK, _ERROR = 1, 2
-_TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[\x21-\x7e]{0,400})?")
+_TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]{0,400})?")
 
 Attributes = Mapping[str, str | int | float | bool | None]
 
 
+class TraceParent(Struct, frozen=True):
+    """A W3C `traceparent`."""
+
+    trace_id: str
+    span_id: str
+    sampled: bool
+
+    def header(self) -> str:
+        """As it is sent on."""
+        return f"00-{self.trace_id}-{self.span_id}-{'01' if self.sampled else '00'}"
+
+    def child(self) -> "TraceParent":
+        """A new span in the same trace."""
+        return TraceParent(self.trace_id, _random_id(8), self.sampled)
+
+
 class FinishedRun(Struct, frozen=True, kw_only=True):
-    """What is needed to build the spans of a run."""
+    """What is needed to build the spans of an attempt."""
 
     outcome: Outcome
-    traceparent: str
-    created_at: float
+    parent: TraceParent
     queued_at: float
 
 
-def parse_traceparent(header: str) -> tuple[str, str] | None:
-    """(trace id, span id) of a W3C `traceparent`; None if the header is invalid and a new trace must begin."""
+class FinishedSpan(Struct, frozen=True, kw_only=True):
+    """One span that is known whole. `error` is None for success, empty if unknown."""
+
+    name: str
+    trace_id: str
+    span_id: str
+    parent: str
+    start: float
+    end: float
+    kind: int = INTERNAL
+    attributes: Attributes = {}
+    error: str | None = ""
+
+
+def parse_traceparent(header: str) -> TraceParent | None:
+    """A `traceparent`; None if the header is invalid and a new trace must begin."""
     match = _TRACEPARENT.fullmatch(header.strip()) if len(header) <= 512 else None
-    if match is None or match[1] == "ff" or (match[1] == "00" and match[4]):
+    if match is None or match[1] == "ff" or (match[1] == "00" and match[5]):
         return None
-    trace_id, span_id = match[2], match[3]
-    return (trace_id, span_id) if int(trace_id, 16) and int(span_id, 16) else None
+    if not int(match[2], 16) or not int(match[3], 16):
+        return None
+    return TraceParent(match[2], match[3], bool(int(match[4], 16) & 1))
 
 
-def new_traceparent() -> str:
-    """The header of a trace that begins here, sampled."""
-    return f"00-{_random_id(16)}-{_random_id(8)}-01"
+def trace_id(traceparent: str) -> str:
+    """The id of its trace, for logs; empty if it is none."""
+    parent = parse_traceparent(traceparent)
+    return parent.trace_id if parent is not None else ""
 
 
-def spans_of(run: FinishedRun) -> list[dict[str, Any]]:
-    """The run's span first, then those under it."""
-    outcome, timing = run.outcome, run.outcome.timing
-    trace_id, caller = parse_traceparent(run.traceparent) or (_random_id(16), "")
+def new_traceparent(share: float = 1.0) -> str:
+    """The header of a trace that begins here. `share` of them are sampled."""
+    sampled = share > 0 and (share >= 1 or random.random() < share)  # noqa: S311 - chooses what is shown
+    return TraceParent(_random_id(16), _random_id(8), sampled).header()
+
+
+def run_span_id(run_id: str, attempt: int) -> str:
+    """The id of the span of an attempt."""
+    return blake2b(f"{run_id}/{attempt}".encode(), digest_size=8).hexdigest()
+
+
+def spans_of(run: FinishedRun) -> list[FinishedSpan]:
+    """The spans of an attempt: the queue's and the run's, then those under it."""
+    outcome, timing, parent = run.outcome, run.outcome.timing, run.parent
+    trace_id, root = parent.trace_id, run_span_id(outcome.run_id, outcome.attempt)
     began = outcome.started_at or run.queued_at + timing.queue_ms / 1000
     loaded = began + (timing.resolve_ms + timing.environment_ms) / 1000
     ready = loaded + timing.child_start_ms / 1000
-    draw = _Trace(trace_id)
-    root = draw.span("run", run.created_at, outcome.finished_at, parent=caller, kind=_SERVER, **_end_of(outcome))
-    draw.span("queue", run.queued_at, began, parent=root)
-    draw.span("child start", loaded, ready, parent=root, attributes={"forked_ahead": timing.forked_ahead})
-    script = draw.span("script", ready, ready + timing.script_ms / 1000, parent=root)
+
+    def span(name: str, start: float, end: float, under: str, **more: Any) -> FinishedSpan:
+        own = {"span_id": more.pop("span_id", "") or _random_id(8)}
+        return FinishedSpan(name=name, trace_id=trace_id, parent=under, start=start, end=end, **own, **more)
+
+    child = span("child", ready, ready + timing.script_ms / 1000, root)
+    spans = [
+        span("queue", run.queued_at, began, parent.span_id, kind=CONSUMER),
+        span("run", began, outcome.finished_at, parent.span_id, span_id=root, **_end_of(outcome)),
+        span("child start", loaded, ready, root, attributes={"forked_ahead": timing.forked_ahead}),
+        child,
+    ]
     for fetch in outcome.fetches[:MAX_FETCHES]:
         start = ready + fetch.started_ms / 1000
-        draw.span("fetch", start, start + fetch.ms / 1000, parent=script, kind=_CLIENT, **_end_of_fetch(fetch))
-    return draw.spans
+        spans.append(span("fetch", start, start + fetch.ms / 1000, child.span_id, kind=CLIENT, **_end_of_fetch(fetch)))
+    for step in outcome.steps[:MAX_FETCHES]:
+        start = ready + step.started_ms / 1000
+        spans.append(span(f"browser {step.name}", start, start + step.ms / 1000, child.span_id, **_end_of_step(step)))
+    return spans
 
 
-def document(service: str, version: str, runs: Iterable[FinishedRun]) -> dict[str, Any]:
-    """The body of one POST to a collector."""
-    spans = [span for run in runs for span in spans_of(run)]
+def document(service: str, version: str, spans: Iterable[FinishedSpan]) -> dict[str, Any]:
+    """The body of one POST to a collector, as JSON."""
     resource = {"attributes": _attributes({"service.name": service, "service.version": version})}
-    scope = {"scope": {"name": "scrapeyard", "version": version}, "spans": spans}
+    scope = {"scope": {"name": "scrapeyard", "version": version}, "spans": [_as_json(span) for span in spans]}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
 
 
-class _Trace:
-    def __init__(self, trace_id: str) -> None:
-        self._trace_id = trace_id
-        self.spans: list[dict[str, Any]] = []
+def nanoseconds(seconds: float) -> int:
+    """Unix time as OTLP counts it."""
+    return max(0, round(seconds * 1_000_000) * 1000)
 
-    def span(
-        self,
-        name: str,
-        start: float,
-        end: float,
-        *,
-        parent: str,
-        kind: int = _INTERNAL,
-        attributes: Attributes | None = None,
-        error: str | None = "",
-    ) -> str:
-        """Add a span; returns its id. `error` is None for success, empty if unknown."""
-        span_id = _random_id(8)
-        span = {
-            "traceId": self._trace_id,
-            "spanId": span_id,
-            "name": name,
-            "kind": kind,
-            "startTimeUnixNano": _nanoseconds(start),
-            "endTimeUnixNano": _nanoseconds(max(start, end)),
-            "attributes": _attributes(attributes or {}),
-            "status": _status(error),
-        }
-        self.spans.append(span | {"parentSpanId": parent} if parent else span)
-        return span_id
+
+def _as_json(span: FinishedSpan) -> dict[str, Any]:
+    shown = {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "name": span.name,
+        "kind": span.kind,
+        # OTLP's JSON writes 64-bit numbers as text
+        "startTimeUnixNano": str(nanoseconds(span.start)),
+        "endTimeUnixNano": str(nanoseconds(max(span.start, span.end))),
+        "attributes": _attributes(span.attributes),
+        "status": _status(span.error),
+    }
+    return shown | {"parentSpanId": span.parent} if span.parent else shown
 
 
 def _end_of(outcome: Outcome) -> dict[str, Any]:
@@ -133,6 +180,10 @@ def _end_of_fetch(fetch: FetchTrace) -> dict[str, Any]:
     return {"attributes": attributes, "error": fetch.error[:500] or None}
 
 
+def _end_of_step(step: StepTrace) -> dict[str, Any]:
+    return {"error": step.error[:500] or None}
+
+
 def _without_login(url: str) -> str:
     try:
         parts = urlsplit(url)
@@ -155,13 +206,8 @@ def _value(value: str | int | float | bool | None) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
-        # OTLP's JSON writes 64-bit numbers as text
         return {"intValue": str(value)}
     return {"doubleValue": value} if isinstance(value, float) else {"stringValue": value}
-
-
-def _nanoseconds(seconds: float) -> str:
-    return str(max(0, round(seconds * 1_000_000) * 1000))
 
 
 def _random_id(size: int) -> str:

@@ -1,53 +1,47 @@
-"""Sends one trace for each finished run to an OpenTelemetry collector, over OTLP/HTTP as JSON.
+"""Sends spans to an OpenTelemetry collector. docs/design/traces.md tells why this is not the SDK.
 
 Traces are a convenience: a collector that is slow or away costs nothing but the traces.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import timedelta
-from importlib.metadata import version
 
 import msgspec
-from wreq import Client
-from wreq import exceptions as wreq_errors
 
 from scrapeyard.model import Outcome
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.telemetry.spans import FinishedRun, document, new_traceparent, parse_traceparent
-
-__all__ = ["TraceExporter", "new_traceparent", "parse_traceparent"]
+from scrapeyard.telemetry.otlp import Collector, NotSent
+from scrapeyard.telemetry.spans import (
+    CLIENT,
+    SERVER,
+    Attributes,
+    FinishedRun,
+    FinishedSpan,
+    TraceParent,
+    parse_traceparent,
+    run_span_id,
+    spans_of,
+)
 
 MAX_WAITING = 4096
 BATCH = 256
 POST_SECONDS = 5.0
 RETRY_SECONDS = 0.2
-_RETRYABLE = (429, 502, 503, 504)
-_ERRORS = tuple(getattr(wreq_errors, name) for name in wreq_errors.__all__)
-
-
-class _NotSent(Exception):
-    """The collector rejected it or did not answer. `again` says whether a retry may help."""
-
-    def __init__(self, why: str, *, again: bool) -> None:
-        super().__init__(why)
-        self.again = again
 
 
 class TraceExporter:
-    """Collects finished runs and posts them every `every_seconds` to `{endpoint}/v1/traces`.
+    """Collects what has finished and sends it every `every_seconds`. What is not sampled is not taken.
 
-    Holds at most MAX_WAITING runs; beyond that the oldest are dropped and the drop is logged. A failed post is retried
-    once, then its runs are dropped.
+    Holds at most MAX_WAITING runs and spans; beyond that the oldest are dropped and the drop is logged. What cannot be
+    sent is tried once more, then dropped.
     """
 
-    def __init__(self, endpoint: str, service: str, *, every_seconds: float = 1.0) -> None:
-        self._url = endpoint.rstrip("/") + "/v1/traces"
-        self._service = service
+    def __init__(self, collector: Collector, *, every_seconds: float = 1.0) -> None:
+        self._collector = collector
         self._every = every_seconds
-        self._version = version("scrapeyard")
-        self._waiting: deque[FinishedRun] = deque()
+        self._waiting: deque[FinishedRun | FinishedSpan] = deque()
         self._dropped = 0
         self._unsent = 0
         self._stopping = asyncio.Event()
@@ -68,43 +62,85 @@ class TraceExporter:
             await asyncio.wait((task,), timeout=POST_SECONDS)
             task.cancel()
             await asyncio.wait((task,))
+            await self._collector.close()
 
-    def export(self, outcome: Outcome, traceparent: str, created_at: float, queued_at: float) -> None:
-        """Take a finished run; returns at once and never raises. Times are Unix seconds."""
-        slim = msgspec.structs.replace(outcome, result=None, logs=(), artifacts=())
-        self._waiting.append(
-            FinishedRun(outcome=slim, traceparent=traceparent, created_at=created_at, queued_at=queued_at)
+    def run_ended(self, outcome: Outcome, traceparent: str, queued_at: float) -> None:
+        """Take a finished attempt; returns at once and never raises. Times are Unix seconds."""
+        parent = parse_traceparent(traceparent)
+        if parent is not None and parent.sampled:
+            slim = msgspec.structs.replace(outcome, result=None, logs=(), artifacts=())
+            self._add(FinishedRun(outcome=slim, parent=parent, queued_at=queued_at))
+
+    def call_ended(self, own: TraceParent, caller: str, start: float, end: float, *, status: int, runs: int) -> None:
+        """Take a call that a gateway has answered. `own` is its span, `caller` the id of the caller's."""
+        told: Attributes = {"http.request.method": "POST", "http.response.status_code": status, "runs": runs}
+        error = f"HTTP {status}" if status >= 500 else None
+        self._span("call", own.trace_id, own.span_id, caller, start, end, kind=SERVER, attributes=told, error=error)
+
+    def recorded(self, written: Iterable[tuple[str, str, int]], start: float, end: float) -> None:
+        """Take note that outcomes (traceparent, run, attempt) were written to the store."""
+        for traceparent, run_id, attempt in written:
+            parent = parse_traceparent(traceparent)
+            if parent is not None and parent.sampled:
+                own = parent.child().span_id
+                root = run_span_id(run_id, attempt)
+                self._span("store", parent.trace_id, own, root, start, end, kind=CLIENT, error=None)
+
+    def _span(  # noqa: PLR0917 - as a span tells them
+        self,
+        name: str,
+        trace_id: str,
+        span_id: str,
+        parent: str,
+        start: float,
+        end: float,
+        *,
+        kind: int,
+        error: str | None,
+        attributes: Attributes | None = None,
+    ) -> None:
+        self._add(
+            FinishedSpan(
+                name=name,
+                trace_id=trace_id,
+                span_id=span_id,
+                parent=parent,
+                start=start,
+                end=end,
+                kind=kind,
+                attributes=attributes or {},
+                error=error,
+            )
         )
+
+    def _add(self, finished: FinishedRun | FinishedSpan) -> None:
+        self._waiting.append(finished)
         if len(self._waiting) > MAX_WAITING:
             self._waiting.popleft()
             self._dropped += 1
 
     async def _work(self) -> None:
-        client = Client(timeout=timedelta(seconds=POST_SECONDS))
-        try:
-            while True:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), self._every)
-                last = self._stopping.is_set()
-                await self._send_all(client)
-                if last:
-                    return
-        finally:
-            client.close()
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), self._every)
+            last = self._stopping.is_set()
+            await self._send_all()
+            if last:
+                return
 
-    async def _send_all(self, client: Client) -> None:
+    async def _send_all(self) -> None:
         if self._dropped:
             self._log.warning("traces.dropped", count=self._dropped)
             self._dropped = 0
         for _ in range(0, len(self._waiting), BATCH):
             batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-            await self._send(client, batch)
+            await self._send(batch)
 
-    async def _send(self, client: Client, batch: list[FinishedRun]) -> None:
-        body = msgspec.json.encode(document(self._service, self._version, batch))
+    async def _send(self, batch: Sequence[FinishedRun | FinishedSpan]) -> None:
+        spans = [span for each in batch for span in (spans_of(each) if isinstance(each, FinishedRun) else (each,))]
         try:
-            await self._post(client, body, tries=1 if self._unsent else 2)
-        except _NotSent as error:
+            await self._try(spans, tries=1 if self._unsent else 2)
+        except NotSent as error:
             if not self._unsent:
                 self._log.warning("traces.not_sent", count=len(batch), error=str(error))
             self._unsent += len(batch)
@@ -113,22 +149,11 @@ class TraceExporter:
                 self._log.info("traces.sent_again", lost=self._unsent)
             self._unsent = 0
 
-    async def _post(self, client: Client, body: bytes, tries: int) -> None:
+    async def _try(self, spans: Sequence[FinishedSpan], tries: int) -> None:
         try:
-            await self._post_once(client, body)
-        except _NotSent as error:
+            await self._collector.send(spans)
+        except NotSent as error:
             if not error.again or tries <= 1:
                 raise
             await asyncio.sleep(RETRY_SECONDS)
-            await self._post(client, body, tries - 1)
-
-    async def _post_once(self, client: Client, body: bytes) -> None:
-        try:
-            response = await client.post(self._url, body=body, headers={"content-type": "application/json"})
-            status = response.status.as_int()
-            await response.close()
-        except _ERRORS as error:
-            # the error text contains the URL, which may contain a password
-            raise _NotSent(type(error).__name__, again=True) from None
-        if not 200 <= status < 300:
-            raise _NotSent(f"HTTP {status}", again=status in _RETRYABLE)
+            await self._try(spans, tries - 1)

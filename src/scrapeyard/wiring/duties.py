@@ -47,6 +47,7 @@ async def start_schedules(
         receivers=WebhookValidator(settings.webhooks, store.sealer),
         cancelling=Cancelling(store.runs, queue, recorder),
         clock=clock,
+        trace_share=settings.telemetry.trace_share if settings.telemetry.otlp_endpoint else 0.0,
     )
     schedules = Schedules(store, starter, clock, new_id("schedules"))
     await up(schedules.start, schedules.stop)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scrapeyard import __version__
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.dispatch.leader import Dispatcher, MaintenanceTask
@@ -33,11 +34,13 @@ from scrapeyard.results.running_manifests import RunningManifests
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import StateStore
+from scrapeyard.store.ports.runs import Ending
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.metrics import Metrics
-from scrapeyard.telemetry.traces import TraceExporter
+from scrapeyard.telemetry.otlp import make_collector
+from scrapeyard.telemetry.traces import POST_SECONDS, TraceExporter
 from scrapeyard.wiring.backends import make_blobs, make_limiter, make_queue, make_store
 from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.catalogue import make_catalogue
@@ -117,6 +120,7 @@ class Platform:
         self._state = state
         self._has_scripts = has_scripts
         self.metrics = Metrics()
+        self._traces: TraceExporter | None = None
         self.metrics_listener: MetricsListener | None = None
         self._base: _Base | None = None
         self._stack = AsyncExitStack()
@@ -178,6 +182,7 @@ class Platform:
             gate=base.web.gate,
             more_of_sites=(base.web.ways_of,),
             metrics=self.metrics,
+            traces=self._traces,
         )
 
     async def _start(self) -> None:
@@ -185,11 +190,12 @@ class Platform:
         load(self.roles, settings.redis_url.get_secret_value(), jobs_only=self._jobs_only)
         if not settings.redis_url.get_secret_value():
             self._stack.enter_context(only_one(settings, self.roles))
+        self._start_traces()
         store = make_store(settings, temporary=self._temporary, metrics=self.metrics)
         await self._up(lambda: patiently(store.start), store.stop)
         queue = MeteredQueue(make_queue(settings), self.metrics)
         await self._up(queue.start, queue.stop)
-        recorder = Recorder(store.runs)
+        recorder = Recorder(store.runs, on_written=self._written)
         await self._up(recorder.start, recorder.stop)
         self.metrics.watch("recorder_pending", lambda: recorder.pending)
         blobs = make_blobs(settings)
@@ -303,7 +309,7 @@ class Platform:
             batches=Batches(parts, base.worker_id, settings.worker.lease_seconds),
             foresight=EnvironmentPrebuilder(base.catalogue, environments),
             engines=base.engine.names,
-            traces=self._start_traces(),
+            traces=self._traces,
             metrics=self.metrics,
         )
         if (browsers := base.engine.browsers) is not None:
@@ -345,14 +351,19 @@ class Platform:
         if self._jobs_only and self._dispatcher is not None:
             self._dispatcher.wake()
 
-    def _start_traces(self) -> TraceExporter | None:
-        endpoint = self.settings.telemetry.otlp_endpoint
-        if not endpoint:
-            return None
-        traces = TraceExporter(endpoint, "scrapeyard-worker")
-        traces.start()
-        self._stack.push_async_callback(traces.stop)
-        return traces
+    def _start_traces(self) -> None:
+        settings = self.settings.telemetry
+        if not settings.otlp_endpoint or self._jobs_only:
+            return
+        service = "scrapeyard" if len(self.roles) > 1 else f"scrapeyard-{self.roles[0]}"
+        self._traces = TraceExporter(make_collector(settings, service, __version__, POST_SECONDS))
+        self._traces.start()
+        self._stack.push_async_callback(self._traces.stop)
+
+    def _written(self, endings: Sequence[Ending], began: float, ended: float) -> None:
+        if self._traces is not None:
+            of_runs = ((each.run.traceparent, each.run.id, each.outcome.attempt) for each in endings)
+            self._traces.recorded(of_runs, began, ended)
 
     async def _start_gateway(self) -> None:
         from scrapeyard.gateway.server import GatewayServer  # noqa: PLC0415 - a worker alone needs no web framework

@@ -38,8 +38,9 @@ from scrapeyard.settings import WorkerSettings
 from scrapeyard.store.ports.runs import Ending
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
-from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.events import bind, get_log
 from scrapeyard.telemetry.metrics import Metrics
+from scrapeyard.telemetry.spans import trace_id
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder
 from scrapeyard.worker.attempts.live import LiveViews
@@ -220,6 +221,7 @@ class Worker:
     async def _handle(self, delivery: Delivery, seat: SlotLease) -> None:
         if delivery.redelivered and not await self._claim(delivery):
             return
+        bind(run=delivery.run_id, trace=trace_id(delivery.traceparent))
         began = time.perf_counter()
         run = self._begun(delivery)
         self._recorder.begin(run)
@@ -290,7 +292,7 @@ class Worker:
             return
         if delivery.run_id in self._lost or not self._heartbeat.certain:
             return
-        told = replace(outcome, logs=())
+        told = replace(outcome, logs=(), steps=())
         try:
             await self._queue.send(channels.replies(delivery.reply_to), channels.encode(told))
         except Unavailable as error:
@@ -306,7 +308,7 @@ class Worker:
             attempt=delivery.attempt,
         )
         if self._traces is not None:
-            self._traces.export(outcome, delivery.traceparent, delivery.created_at, delivery.queued_at)
+            self._traces.run_ended(outcome, delivery.traceparent, delivery.queued_at)
 
     def _refresh(self, _: Refresh) -> None:
         """Refresh in the background, so that cancel signals are received while a slow repository is polled."""

@@ -24,6 +24,7 @@ from scrapeyard.model import (
     RunError,
     RunProgress,
     RunWait,
+    StepTrace,
     Timing,
     WaitReason,
     may_pass,
@@ -135,6 +136,7 @@ class RunAttempt(ScrapeAttempt[Outcome]):
         self._latest = latest_turn
         self._answer_by = delivery.answer_by
         self._traces: list[FetchTrace] = []
+        self._steps: list[StepTrace] = []
         self._fetch_ms = 0.0
         self._record_ms = 0.0
 
@@ -216,6 +218,13 @@ class RunAttempt(ScrapeAttempt[Outcome]):
             self._traces.append(trace)
         self._live.add({"type": "fetch", **asdict(trace)})
 
+    def stepped(self, name: str, started: float, error: str) -> None:
+        """Note a step in a browser, for the trace."""
+        if len(self._steps) < MAX_TRACES:
+            at_ms = round((started - self.began) * 1000, 2)
+            error = redact(error, self.plan.prepared.hidden)[:500]
+            self._steps.append(StepTrace(name=name, started_ms=at_ms, ms=round(since(started), 2), error=error))
+
     async def _put(self, name: str, content_type: str, data: bytes) -> Artifact:
         key = keys.artifact(self.name, self.number, name)
         await self.parts.blobs.put(key, data, content_type)
@@ -253,6 +262,7 @@ class RunAttempt(ScrapeAttempt[Outcome]):
             usage=self.usage(verdict),
             timing=timing,
             fetches=tuple(self._traces),
+            steps=tuple(self._steps),
             logs=tuple(self.logs),
             logs_cut=verdict.logs_cut,
             artifacts=tuple(self.artifacts.values()),

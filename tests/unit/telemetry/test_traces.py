@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from base64 import b64decode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -14,10 +15,21 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from structlog.testing import capture_logs
 
-from scrapeyard.model import ExitReason, FetchTrace, LogLine, Outcome, RunError, ScraperRef, Timing
+from scrapeyard.model import ExitReason, FetchTrace, LogLine, Outcome, RunError, ScraperRef, StepTrace, Timing
 from scrapeyard.telemetry import traces
-from scrapeyard.telemetry.spans import MAX_FETCHES, FinishedRun, spans_of
-from scrapeyard.telemetry.traces import BATCH, TraceExporter, new_traceparent, parse_traceparent
+from scrapeyard.telemetry.otlp import HttpCollector, as_protobuf
+from scrapeyard.telemetry.spans import (
+    MAX_FETCHES,
+    FinishedRun,
+    FinishedSpan,
+    TraceParent,
+    document,
+    new_traceparent,
+    parse_traceparent,
+    run_span_id,
+    spans_of,
+)
+from scrapeyard.telemetry.traces import BATCH, TraceExporter
 from tests.leaks import PATIENCE
 from tests.services.threads import ThreadedServer
 
@@ -110,64 +122,64 @@ def collector() -> Iterator[Collector]:
     collector.stop()
 
 
-def finished(outcome: Outcome = OUTCOME, traceparent: str = CALLER) -> FinishedRun:
-    return FinishedRun(outcome=outcome, traceparent=traceparent, created_at=1000.0, queued_at=1001.0)
+def exporter_to(endpoint: str, every_seconds: float) -> TraceExporter:
+    return TraceExporter(HttpCollector(endpoint, "yard", "1", PATIENCE), every_seconds=every_seconds)
+
+
+def finished(outcome: Outcome = OUTCOME) -> FinishedRun:
+    parent = parse_traceparent(CALLER)
+    assert parent is not None
+    return FinishedRun(outcome=outcome, parent=parent, queued_at=1001.0)
 
 
 def attributes(span: dict[str, Any]) -> dict[str, Any]:
     return {item["key"]: next(iter(item["value"].values())) for item in span["attributes"]}
 
 
-def times(span: dict[str, Any]) -> tuple[int, int]:
-    """In microseconds."""
-    return int(span["startTimeUnixNano"]) // 1000, int(span["endTimeUnixNano"]) // 1000
-
-
 async def test_a_run_arrives_as_one_trace_under_its_caller(collector: Collector) -> None:
-    exporter = TraceExporter(collector.url + "/", "yard", every_seconds=0.01)
+    exporter = exporter_to(collector.url + "/", 0.01)
     exporter.start()
     exporter.start()
-    exporter.export(OUTCOME, CALLER, 1000.0, 1001.0)
+    exporter.run_ended(OUTCOME, CALLER, 1001.0)
     await collector.wait_for(1)
     await exporter.stop()
     await exporter.stop()
     ((path, kind, body),) = collector.posts
     assert (path, kind) == ("/v1/traces", "application/json")
     assert attributes(body["resourceSpans"][0]["resource"])["service.name"] == "yard"
-    assert [span["name"] for span in collector.spans()] == ["run", "queue", "child start", "script", "fetch", "fetch"]
+    assert [span["name"] for span in collector.spans()] == ["queue", "run", "child start", "child", "fetch", "fetch"]
     assert "secret" not in json.dumps(body)
     assert "hush" not in json.dumps(body)
 
 
 def test_the_run_continues_its_callers_trace() -> None:
-    run, *under = spans_of(finished())
-    assert run["parentSpanId"] == "b7ad6b7169203331"
-    assert {span["traceId"] for span in [run, *under]} == {"0af7651916cd43dd8448eb211c80319c"}
-    script = under[2]
-    assert [span["parentSpanId"] for span in under[:3]] == [run["spanId"]] * 3
-    assert [span["parentSpanId"] for span in under[3:]] == [script["spanId"]] * 2
-    assert len({span["spanId"] for span in [run, *under]}) == 6
+    queue, run, start, child, *fetches = spans_of(finished())
+    assert queue.parent == run.parent == "b7ad6b7169203331"
+    assert {span.trace_id for span in (queue, run, start, child, *fetches)} == {"0af7651916cd43dd8448eb211c80319c"}
+    assert (start.parent, child.parent) == (run.span_id, run.span_id)
+    assert [span.parent for span in fetches] == [child.span_id] * 2
+    assert len({span.span_id for span in (queue, run, start, child, *fetches)}) == 6
+    assert run.span_id == run_span_id("run_1", 2) != run_span_id("run_1", 1)
 
 
-def test_without_a_caller_a_new_trace_begins() -> None:
-    run = spans_of(finished(traceparent="rubbish"))[0]
-    assert "parentSpanId" not in run
-    assert len(run["traceId"]) == 32
-    assert run["traceId"] != spans_of(finished(traceparent=""))[0]["traceId"]
+def times(span: FinishedSpan) -> tuple[int, int]:
+    """In microseconds."""
+    return round(span.start * 1e6), round(span.end * 1e6)
 
 
 def test_times_stand_where_they_were_spent() -> None:
-    run, queue, start, script, first, second = map(times, spans_of(finished()))
-    assert run == (1_000_000_000, 1_001_625_000)
+    queue, run, start, child, first, second = map(times, spans_of(finished()))
     assert queue == (1_001_000_000, 1_001_500_000)
+    assert run == (1_001_500_000, 1_001_625_000)
     assert start == (1_001_501_000, 1_001_503_000)
-    assert script == (1_001_503_000, 1_001_603_000)
+    assert child == (1_001_503_000, 1_001_603_000)
     assert first == (1_001_513_000, 1_001_553_000)
     assert second == (1_001_563_000, 1_001_568_000)
 
 
 def test_what_the_spans_tell() -> None:
-    run, _, start, _, first, second = spans_of(finished())
+    (scope,) = document("yard", "1", spans_of(finished()))["resourceSpans"][0]["scopeSpans"]
+    _, run, start, _, first, second = scope["spans"]
     told = attributes(run)
     assert (told["scraper"], told["exit_reason"], told["attempt"]) == ("shop/product@1.4.2", "succeeded", "2")
     assert (told["run.id"], told["worker"]) == ("run_1", "wk_1")
@@ -180,28 +192,70 @@ def test_what_the_spans_tell() -> None:
     assert "http.response.status_code" not in attributes(second)
 
 
+def test_steps_in_a_browser_are_spans_of_the_child() -> None:
+    steps = (
+        StepTrace(name="click", started_ms=5, ms=10),
+        StepTrace(name="fill", started_ms=20, ms=1, error="no field"),
+    )
+    spans = spans_of(finished(msgspec.structs.replace(OUTCOME, fetches=(), steps=steps)))
+    assert [(span.name, span.error) for span in spans[4:]] == [("browser click", None), ("browser fill", "no field")]
+    assert {span.parent for span in spans[4:]} == {spans[3].span_id}
+
+
 def test_a_bad_end_is_an_error() -> None:
     error = RunError(message="no price on the page")
     failed = msgspec.structs.replace(OUTCOME, exit_reason=ExitReason.SCRIPT_ERROR, error=error)
-    assert spans_of(finished(failed))[0]["status"] == {"code": 2, "message": "no price on the page"}
+    assert spans_of(finished(failed))[1].error == "no price on the page"
     lost = Outcome(run_id="run_2", attempt=1, exit_reason=ExitReason.LOST_WORKER, finished_at=1002.0)
-    run = spans_of(finished(lost))[0]
-    assert run["status"] == {"code": 2, "message": "lost_worker"}
-    assert "scraper" not in attributes(run)
+    assert spans_of(finished(lost))[1].error == "lost_worker"
 
 
 def test_a_run_of_many_fetches_is_cut() -> None:
     many = msgspec.structs.replace(OUTCOME, fetches=OUTCOME.fetches * MAX_FETCHES)
     spans = spans_of(finished(many))
-    assert sum(span["name"] == "fetch" for span in spans) == MAX_FETCHES
-    assert attributes(spans[0])["fetches.not_shown"] == str(MAX_FETCHES)
+    assert sum(span.name == "fetch" for span in spans) == MAX_FETCHES
+    assert spans[1].attributes["fetches.not_shown"] == MAX_FETCHES
+
+
+def test_json_and_protobuf_say_the_same() -> None:
+    spans = [
+        *spans_of(finished()),
+        *spans_of(finished(msgspec.structs.replace(OUTCOME, exit_reason=ExitReason.TIMEOUT))),
+    ]
+    from google.protobuf.json_format import MessageToDict
+
+    (scope,) = MessageToDict(as_protobuf("yard", "1", spans))["resourceSpans"][0]["scopeSpans"]
+    (told,) = document("yard", "1", spans)["resourceSpans"][0]["scopeSpans"]
+    for one, other in zip(scope["spans"], told["spans"], strict=True):
+        assert b64decode(one["traceId"]).hex() == other["traceId"]
+        assert b64decode(one["parentSpanId"]).hex() == other["parentSpanId"]
+        for name in ("name", "startTimeUnixNano", "endTimeUnixNano"):
+            assert one[name] == other[name]
+        assert {item["key"] for item in one.get("attributes", ())} == attributes(other).keys()
+        assert one.get("status", {}).get("message", "") == other["status"].get("message", "")
+
+
+async def test_what_is_not_sampled_is_not_sent(collector: Collector) -> None:
+    exporter = exporter_to(collector.url, 60)
+    exporter.start()
+    for header in (CALLER[:-1] + "0", "rubbish", new_traceparent(0)):
+        exporter.run_ended(OUTCOME, header, 1001.0)
+        exporter.recorded([(header, "run_1", 1)], 1.0, 2.0)
+    await exporter.stop()
+    assert collector.posts == []
+
+
+def test_a_share_of_new_traces_is_sampled() -> None:
+    made = [parse_traceparent(new_traceparent(0.5)) for _ in range(400)]
+    assert 100 < sum(each.sampled for each in made if each) < 300
+    assert TraceParent("a" * 32, "b" * 16, False).header().endswith("-00")
 
 
 async def test_many_runs_go_in_batches_and_stop_sends_the_rest(collector: Collector) -> None:
-    exporter = TraceExporter(collector.url, "yard", every_seconds=60)
+    exporter = exporter_to(collector.url, 60)
     exporter.start()
     for _ in range(600):
-        exporter.export(OUTCOME, CALLER, 1000.0, 1001.0)
+        exporter.run_ended(OUTCOME, CALLER, 1001.0)
     await exporter.stop()
     assert sum(span["name"] == "run" for span in collector.spans()) == 600
     assert len(collector.posts) == 3
@@ -211,9 +265,9 @@ async def test_too_many_drop_the_oldest_and_it_is_counted(
     collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traces, "MAX_WAITING", BATCH + 44)
-    exporter = TraceExporter(collector.url, "yard", every_seconds=0.01)
+    exporter = exporter_to(collector.url, 0.01)
     for number in range(BATCH + 44 + 7):
-        exporter.export(msgspec.structs.replace(OUTCOME, run_id=f"run_{number}", fetches=()), CALLER, 1000.0, 1001.0)
+        exporter.run_ended(msgspec.structs.replace(OUTCOME, run_id=f"run_{number}", fetches=()), CALLER, 1001.0)
     with capture_logs() as logs:
         exporter.start()
         await collector.wait_for(2)
@@ -228,10 +282,10 @@ async def test_a_refused_post_is_tried_once_more(
     collector: Collector, answers: list[int], posts: int, events: list[int]
 ) -> None:
     collector.answers = answers
-    exporter = TraceExporter(collector.url, "yard", every_seconds=60)
+    exporter = exporter_to(collector.url, 60)
     with capture_logs() as logs:
         exporter.start()
-        exporter.export(OUTCOME, CALLER, 1000.0, 1001.0)
+        exporter.run_ended(OUTCOME, CALLER, 1001.0)
         await exporter.stop()
     assert len(collector.posts) == posts
     assert [entry["count"] for entry in logs if entry["event"] == "traces.not_sent"] == events
@@ -239,11 +293,11 @@ async def test_a_refused_post_is_tried_once_more(
 
 async def test_a_collector_that_comes_back_is_told_of_once(collector: Collector) -> None:
     collector.answers = [400, 400, 400]
-    exporter = TraceExporter(collector.url, "yard", every_seconds=0.01)
+    exporter = exporter_to(collector.url, 0.01)
     exporter.start()
     with capture_logs() as logs:
         for number in range(4):
-            exporter.export(OUTCOME, CALLER, 1000.0, 1001.0)
+            exporter.run_ended(OUTCOME, CALLER, 1001.0)
             await collector.wait_for(number + 1)
         await exporter.stop()
     assert [entry["event"] for entry in logs] == ["traces.not_sent", "traces.sent_again"]
@@ -252,17 +306,17 @@ async def test_a_collector_that_comes_back_is_told_of_once(collector: Collector)
 
 @pytest.mark.parametrize("endpoint", ["http://user:hush@127.0.0.1:1", "no url at all", "http://"])
 async def test_a_collector_that_cannot_be_reached_never_raises(endpoint: str) -> None:
-    exporter = TraceExporter(endpoint, "yard", every_seconds=60)
+    exporter = exporter_to(endpoint, 60)
     with capture_logs() as logs:
         exporter.start()
-        exporter.export(OUTCOME, CALLER, 1000.0, 1001.0)
+        exporter.run_ended(OUTCOME, CALLER, 1001.0)
         await exporter.stop()
     assert [entry["event"] for entry in logs] == ["traces.not_sent"]
     assert "hush" not in str(logs)
 
 
 def test_traceparent_is_read() -> None:
-    assert parse_traceparent(CALLER) == ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
+    assert parse_traceparent(CALLER) == TraceParent("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", True)
     assert parse_traceparent(f" {CALLER} ") is not None
     assert parse_traceparent("cc" + CALLER[2:] + "-what-may-come") is not None
     mine = parse_traceparent(new_traceparent())
@@ -291,4 +345,4 @@ def test_what_is_no_traceparent_begins_a_new_trace(header: str) -> None:
 @given(st.text(max_size=600))
 def test_any_header_is_survived(header: str) -> None:
     parsed = parse_traceparent(header)
-    assert parsed is None or [len(part) for part in parsed] == [32, 16]
+    assert parsed is None or [len(parsed.trace_id), len(parsed.span_id)] == [32, 16]

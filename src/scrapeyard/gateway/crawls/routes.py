@@ -73,5 +73,7 @@ async def map_site(gateway: GatewayDep, request: Request) -> Response:
     """Calls `builtin/map` and waits for its end, as `/api/scrape` does: the links of the page, and what the robots.txt
     and the sitemaps of its host name. `result.urls` has each URL once, with where it was found."""
     settings = gateway.services.settings.gateway
-    asked = await read_call(request, settings, lambda body: MapCall.model_validate(body).scrape_call())
+    asked = await read_call(
+        request, settings, lambda body: MapCall.model_validate(body).scrape_call(), gateway.trace_share
+    )
     return await gateway.scraping.answer(asked, request.receive)

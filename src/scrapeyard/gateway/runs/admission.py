@@ -201,7 +201,7 @@ class RunBuilder:
             timeout_seconds=defaults.timeout_seconds if timeout is None else timeout,
             created_at=now,
             queued_at=now,
-            traceparent=asked.traceparent,
+            traceparent=asked.span or asked.traceparent,
             owner=asked.identity.client,
             fetching=fetching_of(call.policy).over(defaults.fetching),
         )

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,18 +15,17 @@ from scrapeyard.gateway.http.patterns import KEY_PATTERN
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.model.identity import Identity
 from scrapeyard.settings import GatewaySettings
+from scrapeyard.telemetry.spans import new_traceparent, parse_traceparent
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-_TRACEPARENT = re.compile(r"^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$")
 
-
-def traceparent(given: str | None) -> str:
-    """The caller's if it is valid, otherwise a new one that is not sampled."""
-    if given is not None and _TRACEPARENT.match(given):
-        return given
-    return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
+def traceparent(given: str | None, share: float = 0.0) -> str:
+    """The caller's if it is valid, otherwise a new one, of which `share` are sampled."""
+    if given is not None and parse_traceparent(given) is not None:
+        return given.strip()
+    return new_traceparent(share)
 
 
 MAX_VALUES = 500_000
@@ -54,6 +52,8 @@ class ScrapeRequest:
     traceparent: str
     identity: Identity
     """Who calls."""
+    span: str = ""
+    """The `traceparent` of the gateway's own span, under which the runs stand; empty if the call is not traced."""
 
     @property
     def many(self) -> bool:
@@ -62,7 +62,10 @@ class ScrapeRequest:
 
 
 async def read_call(
-    request: "Request", settings: GatewaySettings, into: Callable[[Any], ScrapeCall] | None = None
+    request: "Request",
+    settings: GatewaySettings,
+    into: Callable[[Any], ScrapeCall] | None = None,
+    trace_share: float = 0.0,
 ) -> ScrapeRequest:
     """Parse a call; `into` turns another body than that of `/api/scrape` into one. Raises BadRequest, Refusal (415) or
     pydantic's ValidationError."""
@@ -80,7 +83,7 @@ async def read_call(
         preference=preference,
         key=identity.scoped(key) if key else None,
         digest=digest_of(body) if key else "",
-        traceparent=traceparent(headers.get("traceparent")),
+        traceparent=traceparent(headers.get("traceparent"), trace_share),
         identity=identity,
     )
 

@@ -75,7 +75,7 @@ def answerer(gateway: "Gateway") -> Callable[[Request], Coroutine[Any, Any, Resp
     settings = gateway.services.settings.gateway
 
     async def scrape(request: Request) -> Response:
-        asked = await read_call(request, settings)
+        asked = await read_call(request, settings, trace_share=gateway.trace_share)
         return await gateway.scraping.answer(asked, request.receive)
 
     return scrape

@@ -5,6 +5,7 @@ call that is answered with a handle is durable before the answer.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
@@ -37,7 +38,9 @@ from scrapeyard.settings import Settings
 from scrapeyard.store.ports.runs import Ending, KeyedAnswer
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
-from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.events import bind, get_log
+from scrapeyard.telemetry.spans import parse_traceparent
+from scrapeyard.telemetry.traces import TraceExporter
 
 log = get_log("gateway")
 
@@ -75,6 +78,7 @@ class Scraping:
         waiters: Waiters,
         lookup: Lookup,
         cancelling: Cancelling,
+        traces: TraceExporter | None = None,
     ) -> None:
         self._queue = queue
         self._store = store
@@ -85,6 +89,7 @@ class Scraping:
         self._waiters = waiters
         self._lookup = lookup
         self._cancelling = cancelling
+        self._traces = traces
         self._receivers = WebhookValidator(settings.webhooks, store.sealer)
         lanes = Lanes(store.workers, settings)
         self._builder = RunBuilder(catalogue, lanes, settings.repository.default)
@@ -92,6 +97,23 @@ class Scraping:
 
     async def answer(self, asked: ScrapeRequest, receive: Receive) -> Response:
         """Carry out a call. `receive` is the request's, its body read: it reports when the caller disconnects."""
+        caller = parse_traceparent(asked.traceparent)
+        bind(trace=caller.trace_id if caller is not None else "")
+        if self._traces is None or caller is None or not caller.sampled:
+            return await self._carry_out(asked, receive)
+        own, began, status = caller.child(), self._clock(), 500
+        try:
+            response = await self._carry_out(replace(asked, span=own.header()), receive)
+            status = response.status_code
+        except ScrapeyardError as error:
+            status = getattr(error, "status", status)
+            raise
+        finally:
+            runs = len(asked.call.urls or ("",))
+            self._traces.call_ended(own, caller.span_id, began, self._clock(), status=status, runs=runs)
+        return response
+
+    async def _carry_out(self, asked: ScrapeRequest, receive: Receive) -> Response:
         runs = await self._builder.build(asked, self._gateway_id if asked.wait else "", self._clock())
         await self._backlog.admit(runs[0].lane, len(runs))
         await self._watch(asked, runs)

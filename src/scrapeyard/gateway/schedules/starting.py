@@ -41,7 +41,9 @@ class TemplateStarter:
         receivers: WebhookValidator,
         cancelling: Cancelling,
         clock: Callable[[], float],
+        trace_share: float = 0.0,
     ) -> None:
+        """`trace_share` of the runs that it starts are traced."""
         self._store = store
         self._queue = queue
         self._creation = creation
@@ -50,6 +52,7 @@ class TemplateStarter:
         self._receivers = receivers
         self._cancelling = cancelling
         self._clock = clock
+        self._trace_share = trace_share
 
     async def start(self, schedule: Schedule, subject: str) -> None:
         """Create what the template describes, under this id, durably; do nothing if it already exists."""
@@ -75,7 +78,13 @@ class TemplateStarter:
     async def _scrape(self, call: ScrapeCall, run_id: str, identity: Identity) -> None:
         """Durable first, so a queue that is away only delays it. The store refuses a second delivery."""
         asked = ScrapeRequest(
-            call=call, wait=0, preference="", key=None, digest="", traceparent=traceparent(None), identity=identity
+            call=call,
+            wait=0,
+            preference="",
+            key=None,
+            digest="",
+            traceparent=traceparent(None, self._trace_share),
+            identity=identity,
         )
         (run,) = await self._builder.build(asked, "", self._clock())
         run = replace(run, id=run_id)

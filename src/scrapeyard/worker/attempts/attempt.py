@@ -294,6 +294,9 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
     def _warn(self, words: str) -> None:
         self.say(words, "warning", **{"from": "budget"})
 
+    def stepped(self, name: str, started: float, error: str) -> None:
+        """Note a step in a browser; only a run's trace tells of it."""
+
     def say(self, words: str, level: str, **fields: str) -> None:
         """Add a line of the platform to the script's log."""
         at_ms = round((time.perf_counter() - self.began) * 1000, 2)

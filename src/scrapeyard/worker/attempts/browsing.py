@@ -61,6 +61,9 @@ class Owner(Protocol):
     def say(self, words: str, level: str, **fields: str) -> None:
         """Add a line to the log."""
 
+    def stepped(self, name: str, started: float, error: str) -> None:
+        """Note a step in a browser that began at `started` by the performance counter. `error`: empty if it is done."""
+
     @property
     def artifact_room(self) -> int:
         """Bytes that artifacts may still take."""
@@ -197,9 +200,14 @@ class OpenBrowsers:
             await self._owner.fetch(FetchRequest(url=opened.url, engine="browser", via=is_there))
 
     async def _perform(self, context: BrowserContext, operation: AnyOperation, raw: bytes = b"") -> Done:
+        started, error = time.perf_counter(), ""
         try:
             return await context.perform(operation, raw)
+        except FetchFailed as failure:
+            error = failure.message
+            raise
         finally:
+            self._owner.stepped(type(operation).__name__.lower(), started, error)
             self._tell(context)
 
     async def close_browser(self, number: int) -> None:
