@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from google.protobuf.json_format import MessageToDict
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
@@ -222,7 +223,6 @@ def test_json_and_protobuf_say_the_same() -> None:
         *spans_of(finished()),
         *spans_of(finished(msgspec.structs.replace(OUTCOME, exit_reason=ExitReason.TIMEOUT))),
     ]
-    from google.protobuf.json_format import MessageToDict
 
     (scope,) = MessageToDict(as_protobuf("yard", "1", spans))["resourceSpans"][0]["scopeSpans"]
     (told,) = document("yard", "1", spans)["resourceSpans"][0]["scopeSpans"]
