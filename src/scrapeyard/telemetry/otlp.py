@@ -87,7 +87,7 @@ class GrpcCollector:
         credentials = grpc.ssl_channel_credentials() if secure else None
         channel = grpc.aio.secure_channel(place, credentials) if secure else grpc.aio.insecure_channel(place)
         self._channel = channel
-        self._stub = trace_service_pb2_grpc.TraceServiceStub(channel)
+        self._stub = trace_service_pb2_grpc.TraceServiceStub(channel)  # type: ignore[no-untyped-call]
         self._again = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
         self._error: type[Any] = grpc.aio.AioRpcError
         self._names = service, version

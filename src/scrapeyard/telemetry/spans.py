@@ -108,14 +108,15 @@ def spans_of(run: FinishedRun) -> list[FinishedSpan]:
     loaded = began + (timing.resolve_ms + timing.environment_ms) / 1000
     ready = loaded + timing.child_start_ms / 1000
 
-    def span(name: str, start: float, end: float, under: str, **more: Any) -> FinishedSpan:
-        own = {"span_id": more.pop("span_id", "") or _random_id(8)}
-        return FinishedSpan(name=name, trace_id=trace_id, parent=under, start=start, end=end, **own, **more)
+    def span(name: str, start: float, end: float, under: str, own: str = "", **more: Any) -> FinishedSpan:
+        return FinishedSpan(
+            name=name, trace_id=trace_id, span_id=own or _random_id(8), parent=under, start=start, end=end, **more
+        )
 
     child = span("child", ready, ready + timing.script_ms / 1000, root)
     spans = [
         span("queue", run.queued_at, began, parent.span_id, kind=CONSUMER),
-        span("run", began, outcome.finished_at, parent.span_id, span_id=root, **_end_of(outcome)),
+        span("run", began, outcome.finished_at, parent.span_id, root, **_end_of(outcome)),
         span("child start", loaded, ready, root, attributes={"forked_ahead": timing.forked_ahead}),
         child,
     ]

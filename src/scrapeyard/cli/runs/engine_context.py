@@ -154,5 +154,8 @@ class _ShellOwner:
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """There is no room for any."""
 
+    def stepped(self, name: str, started: float, error: str) -> None:
+        """Nobody traces it."""
+
     def say(self, words: str, level: str, **fields: str) -> None:
         typer.echo(log_line({"text": words, "level": level, "stream": "log", "fields": fields}), err=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def traceparent(given: str | None, share: float = 0.0) -> str:
     """The caller's if it is valid, otherwise a new one, of which `share` are sampled."""
-    if given is not None and parse_traceparent(given) is not None:
+    if given is not None and given.startswith("00-") and parse_traceparent(given) is not None:
         return given.strip()
     return new_traceparent(share)
 
