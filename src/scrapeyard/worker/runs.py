@@ -222,7 +222,7 @@ class RunAttempt(ScrapeAttempt[Outcome]):
         """Note a step in a browser, for the trace."""
         if len(self._steps) < MAX_TRACES:
             at_ms = round((started - self.began) * 1000, 2)
-            error = redact(error, self.plan.prepared.hidden)[:500]
+            error = str(self._hide(error))[:500]
             self._steps.append(StepTrace(name=name, started_ms=at_ms, ms=round(since(started), 2), error=error))
 
     async def _put(self, name: str, content_type: str, data: bytes) -> Artifact:
