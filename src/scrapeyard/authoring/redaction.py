@@ -47,6 +47,14 @@ def without_secrets(config: Any) -> Any:
     )
 
 
+def placeholders(config: Any) -> tuple[str, ...]:
+    """The placeholders in what `without_secrets` gave."""
+    if isinstance(config, str):
+        return (config,) if config.startswith(placeholder("")) else ()
+    members = config.values() if isinstance(config, dict) else config if isinstance(config, list) else ()
+    return tuple(each for member in members for each in placeholders(member))
+
+
 class Veil:
     """Replaces secret values with placeholders, both raw and as encoded in URLs and JSON."""
 

@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from scrapeyard.authoring.cases import REPLAYABLE, Case, Options, case_folders, read_case, write_outcome
 from scrapeyard.authoring.cassette import RecordedPage, RecordedRequest, asked_of, nearest
 from scrapeyard.authoring.comparing import difference, masked
-from scrapeyard.authoring.redaction import Veil, without_secrets
+from scrapeyard.authoring.redaction import Veil, placeholders, without_secrets
 from scrapeyard.authoring.runner import Runner
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, InputInvalid, ScraperInvalid
 from scrapeyard.model import ExitReason, Outcome, Scraper
+from scrapeyard.repository.trust.secrets import redact
 
 MAX_UNKNOWN = 20
 """Maximum unknown requests reported; a script in a loop may send thousands."""
@@ -156,7 +157,9 @@ async def run_case(runner: Runner, scraper: Scraper, folder: Path, *, update: bo
         return CaseReport(name=folder.name, faults=(error.message,))
     engine = ReplayEngine(case.pages)
     _, outcome = await runner.run(scraper, case.input, engine=engine)
-    result = json.loads(await runner.result(outcome))
+    # A worker hides secrets in results, and so did the run that was recorded.
+    result = redact(json.loads(await runner.result(outcome)), placeholders(scraper.config))
+    case = replace(case, expected=redact(case.expected, placeholders(scraper.config)))
     report = _compare(case, engine, outcome, result)
     return _updated(report, case, outcome, result) if update and not report.passed else report
 
