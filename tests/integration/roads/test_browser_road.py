@@ -119,7 +119,7 @@ def test_a_killed_browser_fails_its_run_and_the_next_works(yard: Yard, api: http
     run_id = api.post("/api/scrape", json=call).json()["id"]
     until(lambda: site.asked.count("/") > asked, "the page is open")
     family = descendants(yard.workers[0].pid)
-    browser = next(each for each in family if "--headless" in each.words and "--type=" not in each.words)
+    browser = next(each for each in family if "--remote-debugging-pipe" in each.words and "--type=" not in each.words)
     os.kill(browser.pid, signal.SIGKILL)
     until(lambda: api.get(f"/api/scrape/{run_id}").json()["status"] == "failed", "it is told")
     assert api.get(f"/api/scrape/{run_id}").json()["exit_reason"] == "browser_crashed"

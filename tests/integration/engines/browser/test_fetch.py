@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from scrapeyard.engines.browser.engine import Browsers
 from scrapeyard.engines.browser.found import find_browser
-from scrapeyard.engines.browser.operations import Content, Evaluate, Goto
+from scrapeyard.engines.browser.operations import Evaluate, Goto
 from scrapeyard.engines.browser.port import ContextOptions
 from scrapeyard.engines.port import BrowserWish, Caller, FetchRequest, FetchResponse, Proxy
 from scrapeyard.errors import FetchFailed
@@ -193,7 +193,7 @@ async def test_a_killed_browser_ends_its_pages_and_the_next_ones_work(engine: En
         started_by_it = descendants(pid)
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(FetchFailed) as failed:
-            await context.perform(Content())
+            await context.perform(Evaluate(expression="new Promise(() => 0)"))
         assert failed.value.reason is ExitReason.BROWSER_CRASHED
     await eventually(lambda: not any(Path(f"/proc/{each.pid}").exists() for each in started_by_it))
     assert (await get(engine, site.url + "shell", engine="browser")).status == 200
