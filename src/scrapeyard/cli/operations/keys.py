@@ -172,8 +172,10 @@ class _Local:
 
     def __init__(self, data_dir: Path | None) -> None:
         from scrapeyard.settings import load
+        from scrapeyard.telemetry.events import configure
 
         self._settings = load({"data_dir": data_dir})
+        configure(self._settings.log.model_copy(update={"level": "warning"}))
 
     def create(self, body: dict[str, Any]) -> dict[str, Any]:
         import time

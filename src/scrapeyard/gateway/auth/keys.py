@@ -6,6 +6,7 @@ has never read them refuses every call.
 """
 
 import asyncio
+import hashlib
 import hmac
 import time
 from collections.abc import Callable
@@ -46,6 +47,9 @@ class KeyRing:
         self._known: _Known | None = None
         self._by_digest: dict[str, ApiKey] = {}
         self._by_id: dict[str, ApiKey] = {}
+        self._identities: dict[str, Identity] = {}
+        self._verified: dict[bytes, ApiKey] = {}
+        """By a digest of the secret: those of valid keys alone, until a key changes."""
         self._used: dict[str, float] = {}
         self._background = Background()
         self._read_at = float("-inf")
@@ -79,13 +83,20 @@ class KeyRing:
         """Who calls; None if it is not a key. Raises Refusal (401), or StoreUnavailable if no key is known yet."""
         if token is None or not token.startswith(PREFIX):
             return None
+        shown = hashlib.sha256(token.encode()).digest()
+        key = self._verified.get(shown)
+        if key is None:
+            key = self._verified[shown] = await self._verify(token)
+        return self.checked(key)
+
+    async def _verify(self, token: str) -> ApiKey:
         if not is_secret(token):
             raise unauthenticated("the key is not complete or mistyped: its checksum does not fit")
         digest = self._pepper.digest(token)
         key = self._by_digest.get(digest) or await self._newer(digest)
         if key is None or not hmac.compare_digest(key.digest, digest):
             raise unauthenticated("there is no such key")
-        return self.checked(key)
+        return key
 
     def checked(self, key: ApiKey) -> Identity:
         """The identity of a key that can be used now. Raises Refusal (401)."""
@@ -93,7 +104,7 @@ class KeyRing:
         if fault := key.fault(now):
             raise unauthenticated(f"{fault}; its id is {key.id}")
         self._used[key.id] = now
-        return key.identity
+        return self._identities[key.id]
 
     def get(self, key_id: str) -> ApiKey:
         """A key as last read. Raises NotFound."""
@@ -183,6 +194,8 @@ class KeyRing:
         self._known, keys = known, known[1]
         self._by_id = {key.id: key for key in keys}
         self._by_digest = {key.digest: key for key in keys}
+        self._identities = {key.id: key.identity for key in keys}
+        self._verified = {}
         foreign = sum(key.pepper_id != self._pepper.id and not key.fault(self._clock()) for key in keys)
         if foreign:
             log.error("auth.pepper_differs", count=foreign)

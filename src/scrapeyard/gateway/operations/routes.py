@@ -5,6 +5,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from scrapeyard import __version__
 from scrapeyard.errors import Refusal
+from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
@@ -22,6 +23,7 @@ from scrapeyard.gateway.operations.documents import (
     WorkersCount,
     WorkersDocument,
 )
+from scrapeyard.model.identity import NOBODY
 from scrapeyard.store.ports.jobs import JobFilter
 from scrapeyard.telemetry.metrics import CONTENT_TYPE
 
@@ -73,13 +75,14 @@ async def health(gateway: GatewayDep) -> Response:
 
 
 @router.get("/api/ready", summary="Tell whether calls can be taken", responses=refusals(422, 503))
-async def ready(gateway: GatewayDep) -> ReadyDocument:
+async def ready(gateway: GatewayDep, identity: IdentityDep) -> ReadyDocument:
     """For load balancers: 503 while starting or stopping, or while the queue or the store is away."""
     if not gateway.serving:
         raise Refusal("not_ready", 503, "the gateway is starting or stopping", retry_after=1)
     for name, finding in (await gateway.health.look("queue", "store")).items():
         if not finding.up:
-            raise Refusal("not_ready", 503, f"{name}: {finding.detail}", retry_after=2)
+            detail = "does not answer" if identity is NOBODY else finding.detail
+            raise Refusal("not_ready", 503, f"{name}: {detail}", retry_after=2)
     return ReadyDocument(ready=True)
 
 
