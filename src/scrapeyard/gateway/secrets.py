@@ -66,7 +66,7 @@ _HERE = "/api/secrets/{site}/{task}/{name}"
 router = APIRouter(tags=["secrets"], route_class=AnswerRoute)
 
 
-@router.get("/api/secrets", summary="List secrets", responses=refusals(503))
+@router.get("/api/secrets", summary="List secrets", responses=refusals(422, 503))
 async def list_secrets(gateway: GatewayDep) -> SecretsDocument:
     """Names, never values."""
     return SecretsDocument(secrets=[_document(kept) for kept in await gateway.services.store.scraper_secrets.all()])

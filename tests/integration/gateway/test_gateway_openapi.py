@@ -38,7 +38,7 @@ from scrapeyard.model.webhook import Attempt, DeliveryState, Webhook
 from scrapeyard.queues import messages
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
-from scrapeyard.settings import GatewaySettings, Settings
+from scrapeyard.settings import AuthSettings, GatewaySettings, Settings
 from scrapeyard.store.ports.runs import Ending
 from scrapeyard.store.ports.webhooks import DeliveryFilter
 from scrapeyard.store.sql import SqlStore
@@ -76,7 +76,10 @@ class Yard:
     done: threading.Event = field(default_factory=threading.Event)
 
     async def serve(self) -> None:
-        limits = Settings(gateway=GatewaySettings(port=0, wait_seconds=1, max_wait_seconds=1))
+        # With authentication off, keys that the calls make lock nobody out.
+        limits = Settings(
+            gateway=GatewaySettings(port=0, wait_seconds=1, max_wait_seconds=1), auth=AuthSettings(mode="off")
+        )
         async with open_services(self.folder, limits) as services:
             await services.store.workers.beat(worker(seen_at=9e9))
             server = GatewayServer(services)
@@ -184,6 +187,13 @@ OPERATIONS = [
     "PUT /api/secrets/{site}/{task}/{name}",
     "DELETE /api/secrets/{site}/{task}/{name}",
     "GET /api/audit",
+    "GET /api/identity",
+    "GET /api/keys",
+    "POST /api/keys",
+    "GET /api/keys/{key_id}",
+    "DELETE /api/keys/{key_id}",
+    "POST /api/keys/{key_id}/rotate",
+    "POST /api/links",
     "GET /api/usage",
     "GET /api/cache",
     "POST /api/cache/invalidate",
