@@ -145,7 +145,8 @@ def test_a_run_cancelled_on_timeout_takes_its_child_along(yard: Yard, api: httpx
     _done(api, **_nap(0.05))
     answer = api.post("/api/scrape", json=_nap(LONG, wait=0))
     run_id = answer.json()["id"]
-    _running(api, run_id)
+    with api.stream("GET", f"/api/scrape/{run_id}/events") as stream:
+        assert "event: log" in stream.iter_lines(), "the script writes its first line"
     children = [child for worker in yard.workers for child in worker.children()]
     api.delete(f"/api/scrape/{run_id}")
     dead = until(lambda: len(children) - len(living(children)), "the child ends")
