@@ -3,6 +3,7 @@
 `Embedded` is `scrapeyard up`; `Cluster` is Valkey, PostgreSQL and any number of gateways, workers and dispatchers.
 """
 
+import base64
 import json
 import os
 import re
@@ -31,6 +32,7 @@ QUICK = {
     "SCRAPEYARD_WORKER__HEARTBEAT_SECONDS": "0.5",
     "SCRAPEYARD_WORKER__DRAIN_SECONDS": "20",
     "SCRAPEYARD_LOG__FORMAT": "json",
+    "SCRAPEYARD_SECRETS__MASTER_KEY": base64.b64encode(b"one master key for every process").decode(),
 }
 """A busy machine may hold a worker up for seconds: a shorter lease would call it lost."""
 

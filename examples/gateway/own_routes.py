@@ -11,7 +11,8 @@ from fastapi import FastAPI
 from scrapeyard.gateway.app import create_app
 from scrapeyard.settings import load
 from scrapeyard.telemetry.events import configure
-from scrapeyard.wiring.platform import LOCAL_ROLES, Platform
+from scrapeyard.wiring.platform import Platform
+from scrapeyard.wiring.starting import LOCAL_ROLES
 
 settings = load({"http": {"allow_private": True}})
 platform = Platform(settings, LOCAL_ROLES)  # worker and dispatcher; the gateway is the application below

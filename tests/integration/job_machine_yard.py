@@ -109,7 +109,7 @@ class Ground:
         self.folder = folder
         self.clock = clock
         worker = {"slots": 1, "lease_seconds": LEASE_SECONDS, "drain_seconds": 0}
-        given = Settings.model_validate({"data_dir": folder, "worker": worker})
+        given = Settings.model_validate({"data_dir": folder, "worker": worker, "auth": {"mode": "off"}})
         # Longer than an operator may set: however long a story takes, hearts beat only when it says so.
         seldom = given.worker.model_copy(update={"heartbeat_seconds": 1e6})
         self.settings = given.model_copy(update={"worker": seldom})

@@ -79,6 +79,10 @@ def caller(mode: str = "local") -> Caller:
     return Caller(policy=FetchPolicy(captcha=mode), ledger=Ledger())
 
 
+SHOWN = {"do": "wait_for", "selector": "iframe", "timeout": 60}
+"""A busy machine may take long to load the widget."""
+
+
 def embed(site: StaticSite, kind: str, *, satisfied: bool = True, key: str = KEY) -> str:
     """The URL of a page with a widget, which comes half a second later, from another host."""
     frame, name = KINDS[kind]
@@ -147,6 +151,7 @@ async def test_the_vendor_helps_where_a_click_does_not(
             captchas,
             mine,
             url,
+            SHOWN,
             {"do": "solve_captcha", "timeout": 2},
             {"do": "extract", "name": "field", "selector": "textarea", "what": "value"},
             {"do": "wait_for", "expression": "document.title == 'called with seen'"},
@@ -164,7 +169,7 @@ async def test_the_key_comes_from_the_frame_where_the_page_does_not_say(
     captchas = Captchas(CaptchaSettings(vendor_url=vendor_site.url, vendor_key="secret", poll_seconds=0.01))  # type: ignore[arg-type]
     url = embed(static_site, "recaptcha", satisfied=False, key="")
     try:
-        await run(browser, captchas, caller("vendor"), url, {"do": "solve_captcha", "timeout": 1})
+        await run(browser, captchas, caller("vendor"), url, SHOWN, {"do": "solve_captcha", "timeout": 1})
     finally:
         await captchas.stop()
     assert vendor_site.tasks[0]["websiteKey"] == KEY
@@ -175,7 +180,7 @@ async def test_a_widget_that_is_not_satisfied_is_told(
 ) -> None:
     url, mine = embed(static_site, "hcaptcha", satisfied=False), caller()
     with pytest.raises(FetchFailed, match="a click did not satisfy the hcaptcha") as failed:
-        await run(browser, captchas, mine, url, {"do": "solve_captcha", "timeout": 2})
+        await run(browser, captchas, mine, url, SHOWN, {"do": "solve_captcha", "timeout": 2})
     assert failed.value.reason is ExitReason.FETCH_CAPTCHA
     assert (mine.ledger.captcha_calls, mine.ledger.captcha_successes) == (1, 0)
 

@@ -52,13 +52,13 @@ def test_a_list_of_pages_loads_nothing_of_a_server(stand: Stand, shop: str) -> N
     words = ("run", "builtin/page", "--file", "pages.txt", "-o", "pages.csv", "--allow-private")
     modules = loaded(stand, *words)
     assert modules.isdisjoint(LIGHT_JOB)
-    assert len(modules) < 1080
+    assert len(modules) < 1140
 
 
 def test_a_crawl_loads_nothing_of_a_server(stand: Stand, shop: str) -> None:
     modules = loaded(stand, "crawl", shop, "--limit", "3", "-o", "site.jsonl", "--allow-private")
     assert modules.isdisjoint(LIGHT_JOB)
-    assert len(modules) < 1080
+    assert len(modules) < 1140
 
 
 def test_a_command_that_calls_a_server_loads_no_engine(stand: Stand) -> None:

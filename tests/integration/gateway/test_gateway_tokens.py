@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from pydantic import ValidationError
 
+from scrapeyard.gateway.auth.tokens import IssuerTokens
 from scrapeyard.settings import OidcSettings, Settings
 from tests.integration.gateway_stand import Stand, open_stand
 
@@ -179,7 +180,7 @@ async def test_keys_are_read_again_for_a_new_one_but_not_for_every_stranger(tmp_
     issuer.ids = ["r"]
     now = 0.0
     async with stand_of(tmp_path, issuer) as stand:
-        kind = stand.gateway.authenticator._kinds[0]
+        kind = next(each for each in stand.gateway.authenticator._kinds if isinstance(each, IssuerTokens))
         kind._keys._clock = lambda: now  # type: ignore[attr-defined]
         assert await status(stand, token(issuer, "r")) == 200
         for _ in range(20):

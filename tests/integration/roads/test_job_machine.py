@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
+from scrapeyard.gateway.audit import log as audit_log
 from scrapeyard.worker.batches import records
 from tests.integration.job_machine_calls import DEATHS, WEIGHED, Calls, Death, action
 from tests.integration.job_machine_model import ModelJob
@@ -196,6 +197,7 @@ def play(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int, steps: in
     clock = Clock()
     monkeypatch.setattr(time, "time", clock)
     monkeypatch.setattr(records, "PART", 2)  # so that a worker may die between two records of a small batch
+    monkeypatch.setattr(audit_log, "PATIENCE_SECONDS", 0.0)  # this gateway is never started: nobody writes its audit
     with asyncio.Runner() as runner:
         opened = open_ground(folder, clock)
         ground, client = runner.run(opened.__aenter__())

@@ -151,7 +151,7 @@ class Audited:
     def _action(self, scope: Scope) -> str:
         """The id of the operation; empty if no route answers. A refused call may not have come to its route."""
         route: Any = scope.get("route")
-        if route is None:
+        if not hasattr(route, "name"):  # none, or that of the shortcut for the hottest path
             method = "GET" if scope.get("method") == "HEAD" else scope.get("method", "GET")
             asked = {**scope, "method": method}
             route = next((each for each in self._routes if each.matches(asked)[0] is Match.FULL), None)
