@@ -26,7 +26,8 @@ def team(tmp_path: Path) -> GitRepository:
 def cluster(team: GitRepository, nothing_left: None) -> Iterator[Cluster]:
     where = {"SCRIPT_REPOSITORY_TYPE": "git", "SCRIPT_REPOSITORY_URL": team.url}
     rare = {"SCRAPEYARD_REPOSITORY__POLL_SECONDS": "600", "SCRAPEYARD_REPOSITORY__TIMEOUT_SECONDS": "120"}
-    with Cluster(gateways=1, workers=1, environment={**where, **rare}) as cluster:
+    slow = {"SCRAPEYARD_WORKER__LEASE_SECONDS": "120"}  # no worker is lost here, however busy the machine is
+    with Cluster(gateways=1, workers=1, environment={**where, **rare, **slow}) as cluster:
         yield cluster
 
 
