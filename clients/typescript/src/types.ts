@@ -1328,6 +1328,30 @@ export type LaneDocument = {
   waiting: number;
 };
 
+/** What waits in one lane, and who takes it. */
+export type LaneScaleDocument = {
+  /** Which workers take it. */
+  lane: string;
+  /** Seconds that the workers of the lane need for what waits. */
+  queued_seconds: number;
+  /** Seconds that a single slot would need for it. */
+  slot_seconds: number;
+  /** Runs that wait in the queue. */
+  runs: number;
+  /** Items of jobs that wait and may run now. */
+  items: number;
+  /** What a run takes of a slot, lately; 1 is assumed where none has been measured. */
+  seconds_per_run: number;
+  /** What an item takes of a slot, lately; 1 is assumed where none has been measured. */
+  seconds_per_item: number;
+  /** False if something waits of which no worker has measured yet how long it takes: the numbers are then a guess, and right themselves as soon as some of it has ended. */
+  measured: boolean;
+  /** Workers that take from this lane and do not drain. */
+  workers: number;
+  /** Slots of those workers. */
+  slots: number;
+};
+
 /** What was used of what was allowed. */
 export type LimitDocument = {
   /** Which limit it is. */
@@ -2121,6 +2145,28 @@ export type RunWebhookCall = {
   events?: Array<"run.succeeded" | "run.failed" | "run.cancelled">;
   /** Signs what is sent, never shown; default: the operator's. */
   secret?: string | null;
+};
+
+/** How many workers the waiting work needs, for programs that start and stop workers. */
+export type ScaleDocument = {
+  /** As it was asked. */
+  target_seconds: number;
+  /** Workers needed for what waits to begin within `target_seconds`, and for what runs now. 0 only if nothing waits and nothing runs. */
+  wanted_workers: number;
+  /** Workers that take from one of the lanes and do not drain. */
+  workers: number;
+  /** Slots of those workers. */
+  slots: number;
+  /** Of them, slots that run something now. */
+  busy: number;
+  /** On average. While no worker is alive: `worker.slots` of the gateway's settings. */
+  slots_per_worker: number;
+  /** Of the lane where work waits longest. */
+  queued_seconds: number;
+  /** Whether it is for every lane. */
+  measured: boolean;
+  /** Every lane that was asked for, by name. */
+  lanes: Array<LaneScaleDocument>;
 };
 
 /** What is to be started when. Give one of `cron` and `every_seconds`, and one of `job` and `scrape`. */
@@ -3754,6 +3800,13 @@ export interface Operations {
     body: undefined;
     answer: StatsDocument;
   };
+  /** Tell how many workers are needed. */
+  get_scale: {
+    path: undefined;
+    query: { target_seconds?: number; lane?: Array<string> };
+    body: undefined;
+    answer: ScaleDocument;
+  };
   /** List workers. */
   list_workers: {
     path: undefined;
@@ -3934,6 +3987,7 @@ export const routes = {
   put_secret: ["PUT", "/api/secrets/{site}/{task}/{name}"],
   delete_secret: ["DELETE", "/api/secrets/{site}/{task}/{name}"],
   get_stats: ["GET", "/api/stats"],
+  get_scale: ["GET", "/api/stats/scale"],
   list_workers: ["GET", "/api/workers"],
   health: ["GET", "/api/health"],
   ready: ["GET", "/api/ready"],

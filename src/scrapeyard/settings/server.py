@@ -1,5 +1,6 @@
 """Settings of the roles: gateway, worker, dispatcher; and of logs and traces."""
 
+import os
 import re
 from ipaddress import ip_network
 from pathlib import Path
@@ -116,6 +117,11 @@ class WorkerSettings(Section):
     max_scrapers: int = Field(
         32, ge=1, description="Maximum loaded scrapers; the least recently used is unloaded first."
     )
+
+    @property
+    def slots_here(self) -> int:
+        """The slots of a worker on this machine."""
+        return self.slots or 4 * (os.cpu_count() or 1)
 
 
 class LaneSettings(Section):

@@ -279,7 +279,7 @@ class Platform:
 
     async def _start_worker(self, base: "_Base") -> None:
         settings = self.settings
-        slots = settings.worker.slots or 4 * (os.cpu_count() or 1)
+        slots = settings.worker.slots_here
         sandbox = ForkSandbox(settings.sandbox, settings.worker, slots)
         if self._has_scripts:
             await self._up(sandbox.start, sandbox.stop)

@@ -263,6 +263,7 @@ OPERATIONS = [
     "PUT /api/sites/{site}",
     "POST /api/sites/{site}/reset",
     "GET /api/stats",
+    "GET /api/stats/scale",
     "GET /api/webhooks/deliveries",
     "GET /api/webhooks/deliveries/{delivery_id}",
     "POST /api/webhooks/deliveries/{delivery_id}/replay",

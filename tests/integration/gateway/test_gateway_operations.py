@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import yaml
 from structlog.testing import capture_logs
 
 from scrapeyard.model import Refresh
@@ -23,6 +24,46 @@ async def test_workers_show_what_their_heartbeat_told(stand: Stand) -> None:
     (shown,) = (await stand.client.get("/api/workers")).json()["workers"]
     assert (shown["id"], shown["busy"], shown["lanes"]) == ("worker_1", 3, ["default", "bulk"])
     assert shown["age_seconds"] < 60
+
+
+async def call_at_once(stand: Stand, times: int) -> None:
+    for _ in range(times):
+        body = {"scraper": "shop/product", "input": {"url": "https://a.example"}, "wait": 0}
+        assert (await stand.client.post("/api/scrape", json=body)).status_code == 202
+
+
+async def test_scale_tells_the_workers_that_waiting_work_needs(stand: Stand) -> None:
+    empty = (await stand.client.get("/api/stats/scale")).json()
+    assert (empty["wanted_workers"], empty["workers"], empty["lanes"]) == (0, 0, [])
+    await call_at_once(stand, 60)
+    guessed = (await stand.client.get("/api/stats/scale?target_seconds=1&lane=default")).json()
+    (lane,) = guessed["lanes"]
+    assert (lane["lane"], lane["runs"], lane["slot_seconds"], lane["measured"]) == ("default", 60, 60.0, False)
+    each = guessed["slots_per_worker"]
+    assert (guessed["measured"], guessed["wanted_workers"]) == (False, -(-60 // each)), "as many slots as seconds"
+    await stand.store.workers.beat(worker(busy=3, run_seconds=2.0))
+    known = (await stand.client.get("/api/stats/scale?target_seconds=10&lane=default")).json()
+    assert (known["measured"], known["slots"], known["busy"]) == (True, 4, 3)
+    assert (known["queued_seconds"], known["wanted_workers"]) == (30.0, 3), "120 s, 10 s of each slot, 4 slots of each"
+    await stand.store.workers.beat(worker(busy=3, run_seconds=2.0, draining=True))
+    left = (await stand.client.get("/api/stats/scale?lane=default")).json()
+    assert (left["workers"], left["busy"]) == (0, 0), "a worker that drains takes nothing"
+    other = (await stand.client.get("/api/stats/scale?lane=other")).json()
+    assert (other["wanted_workers"], other["lanes"][0]["runs"]) == (0, 0)
+
+
+async def test_scale_answers_as_the_example_for_keda_asks(stand: Stand) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "scaling.md").read_text("utf-8")
+    (trigger,) = next(yaml.safe_load_all(text.partition("```yaml\n")[2].partition("```")[0]))["spec"]["triggers"]
+    asked = trigger["metadata"]
+    await call_at_once(stand, 1)
+    answer = await stand.client.get("/" + asked["url"].split("/", 3)[3])
+    assert answer.json()[asked["valueLocation"]] == 1
+
+
+@pytest.mark.parametrize("query", ["target_seconds=0", "target_seconds=nan", "lane=A%20B", "target_seconds=1e9"])
+async def test_scale_refuses_what_it_cannot_count_with(stand: Stand, query: str) -> None:
+    assert (await stand.client.get(f"/api/stats/scale?{query}")).status_code == 422
 
 
 async def test_health_is_degraded_without_workers_and_ok_with_one(stand: Stand) -> None:

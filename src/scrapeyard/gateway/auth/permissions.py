@@ -118,6 +118,7 @@ ROUTES: Final = {
     ),
     Permission.PLATFORM_READ: (
         "GET /api/stats",
+        "GET /api/stats/scale",
         "GET /api/workers",
         "GET /api/health",
         "GET /metrics",

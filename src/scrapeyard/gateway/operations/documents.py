@@ -13,6 +13,7 @@ from scrapeyard.model import Priority, RunStatus, Usage, WorkerInfo
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import FINAL_JOB, Counts, Job, JobStatus
 from scrapeyard.model.run import WorkerFacts
+from scrapeyard.queues.load import UNKNOWN_SECONDS, LaneLoad, WorkersWanted
 
 GOING = tuple(status for status in JobStatus if status not in FINAL_JOB)
 _TRUE = Meta(extra_json_schema={"const": True})
@@ -107,6 +108,71 @@ class StatsDocument(Struct, frozen=True, kw_only=True):
     jobs: JobsCount
     queue: list[LaneDocument]
     workers: WorkersCount
+
+
+_PER = f"lately; {UNKNOWN_SECONDS:g} is assumed where none has been measured."
+_MEASURED = (
+    "False if something waits of which no worker has measured yet how long it takes: the numbers are then a guess, "
+    "and right themselves as soon as some of it has ended."
+)
+
+
+class LaneScaleDocument(Struct, frozen=True, kw_only=True):
+    """What waits in one lane, and who takes it."""
+
+    lane: str
+    queued_seconds: Annotated[float, Meta(description="Seconds that the workers of the lane need for what waits.")]
+    slot_seconds: Annotated[float, Meta(description="Seconds that a single slot would need for it.")]
+    runs: Annotated[int, Meta(description="Runs that wait in the queue.")]
+    items: Annotated[int, Meta(description="Items of jobs that wait and may run now.")]
+    seconds_per_run: Annotated[float, Meta(description=f"What a run takes of a slot, {_PER}")]
+    seconds_per_item: Annotated[float, Meta(description=f"What an item takes of a slot, {_PER}")]
+    measured: Annotated[bool, Meta(description=_MEASURED)]
+    workers: Annotated[int, Meta(description="Workers that take from this lane and do not drain.")]
+    slots: Annotated[int, Meta(description="Slots of those workers.")]
+
+    @classmethod
+    def of(cls, load: LaneLoad) -> "LaneScaleDocument":
+        """The load of a lane."""
+        shown = asdict(load)
+        return cls(queued_seconds=shown.pop("seconds"), **shown)
+
+
+class ScaleDocument(Struct, frozen=True, kw_only=True):
+    """How many workers the waiting work needs, for programs that start and stop workers."""
+
+    target_seconds: Annotated[float, Meta(description="As it was asked.")]
+    wanted_workers: Annotated[
+        int,
+        Meta(
+            description="Workers needed for what waits to begin within `target_seconds`, and for what runs now. "
+            "0 only if nothing waits and nothing runs."
+        ),
+    ]
+    workers: Annotated[int, Meta(description="Workers that take from one of the lanes and do not drain.")]
+    slots: Annotated[int, Meta(description="Slots of those workers.")]
+    busy: Annotated[int, Meta(description="Of them, slots that run something now.")]
+    slots_per_worker: Annotated[
+        float, Meta(description="On average. While no worker is alive: `worker.slots` of the gateway's settings.")
+    ]
+    queued_seconds: Annotated[float, Meta(description="Of the lane where work waits longest.")]
+    measured: Annotated[bool, Meta(description="Whether it is for every lane.")]
+    lanes: Annotated[list[LaneScaleDocument], Meta(description="Every lane that was asked for, by name.")]
+
+    @classmethod
+    def of(cls, loads: Sequence[LaneLoad], wanted: WorkersWanted, target_seconds: float) -> "ScaleDocument":
+        """The lanes, and what they need together."""
+        return cls(
+            target_seconds=target_seconds,
+            wanted_workers=wanted.wanted,
+            workers=wanted.workers,
+            slots=wanted.slots,
+            busy=wanted.busy,
+            slots_per_worker=wanted.slots_per_worker,
+            queued_seconds=max((load.seconds for load in loads), default=0.0),
+            measured=all(load.measured for load in loads),
+            lanes=[LaneScaleDocument.of(load) for load in loads],
+        )
 
 
 class DependencyDocument(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,9 @@
 """How the platform is doing: `/api/workers`, `/api/stats`, health, `/metrics`."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import StringConstraints
 from starlette.responses import PlainTextResponse, Response
 
 from scrapeyard import __version__
@@ -18,12 +21,15 @@ from scrapeyard.gateway.operations.documents import (
     LiveDocument,
     ReadyDocument,
     RootDocument,
+    ScaleDocument,
     StatsDocument,
     WorkerDocument,
     WorkersCount,
     WorkersDocument,
 )
 from scrapeyard.model.identity import NOBODY
+from scrapeyard.queues.load import lane_loads, workers_wanted
+from scrapeyard.queues.messages import LANE
 from scrapeyard.store.ports.jobs import JobFilter
 from scrapeyard.telemetry.metrics import CONTENT_TYPE
 
@@ -44,6 +50,28 @@ async def get_stats(gateway: GatewayDep) -> StatsDocument:
         queue=[LaneDocument(lane=lane, priority=priority, waiting=waiting) for (lane, priority), waiting in depth],
         workers=WorkersCount.of(workers),
     )
+
+
+TargetSeconds = Annotated[
+    float,
+    Query(ge=1, le=86_400, allow_inf_nan=False, description="How long work may wait before it begins, in seconds."),
+]
+_LANE = Query(
+    max_length=50,
+    description="Count these lanes and the workers that take them; all if none is named. May be repeated.",
+)
+LaneNames = Annotated[list[Annotated[str, StringConstraints(pattern=f"^{LANE.pattern}$")]], _LANE]
+
+
+@router.get("/api/stats/scale", summary="Tell how many workers are needed", responses=refusals(422, 503))
+async def get_scale(gateway: GatewayDep, target_seconds: TargetSeconds = 60.0, lane: LaneNames = []) -> ScaleDocument:  # noqa: B006
+    """For KEDA, an HPA or ECS: queued work in seconds by lane, and the workers that it needs."""
+    services = gateway.services
+    workers = await services.store.workers.alive(services.clock() - services.settings.worker.lease_seconds)
+    page = await services.store.jobs.page(JobFilter(statuses=GOING), None, MOST_JOBS)
+    loads = lane_loads(await services.queue.depth(), page.jobs, workers, lane)
+    wanted = workers_wanted(loads, workers, target_seconds, services.settings.worker.slots_here)
+    return ScaleDocument.of(loads, wanted, target_seconds)
 
 
 @router.get("/api/workers", summary="List workers", responses=refusals(422, 503))
