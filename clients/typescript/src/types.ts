@@ -1693,6 +1693,9 @@ export type PartDocument = {
   href: string;
 };
 
+/** What a route asks for. */
+export type Permission = "admin" | "hook" | "known" | "open" | "platform:read" | "platform:write" | "work:read" | "work:write";
+
 /** One stretch of a run's time. */
 export type PhaseDocument = {
   /** Which phase it is. */
@@ -2649,6 +2652,30 @@ export type SelectResult = {
   warnings: Array<string>;
 };
 
+/** Who has signed in with a browser, and what a page must know to serve them. */
+export type SessionDocument = {
+  /** Whether callers must be known; else everybody may do everything. */
+  auth_required: boolean;
+  /** Whether the caller may call: known by a session or a key, or not asked. */
+  signed_in: boolean;
+  /** Owns what is created; empty while nobody is asked, or nobody signed in. */
+  client: string;
+  /** What the caller may do; null: not signed in. */
+  role: Role | null;
+  /** Patterns of the scrapers that it may call; [] for all. */
+  scrapers: Array<string>;
+  /** What the role allows; docs/permissions.md lists routes. */
+  permissions: Array<Permission>;
+  /** When the session ends; null: there is none. */
+  expires_at: string | null;
+  /** To send as X-CSRF-Token; null: there is no session. */
+  csrf_token: string | null;
+  /** How people can sign in. */
+  ways: Array<"key" | "oidc">;
+  /** What to open to sign in at the identity provider; null: none is set. */
+  oidc_url: string | null;
+};
+
 /** The shared tier. */
 export type SharedDocument = {
   /** Where pages are kept. */
@@ -2665,6 +2692,12 @@ export type SharedDocument = {
   misses: number;
   /** Removed to make room. */
   evicted: number;
+};
+
+/** How to sign in. */
+export type SignInCall = {
+  /** The key. */
+  key: string;
 };
 
 /** How a site is to be treated. What is left out, or null, is as the settings say for every site. */
@@ -3898,6 +3931,34 @@ export interface Operations {
     body: LinkCall;
     answer: LinkDocument;
   };
+  /** Who has signed in. */
+  get_session: {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: SessionDocument;
+  };
+  /** Sign in with a key. */
+  create_session: {
+    path: undefined;
+    query: undefined;
+    body: SignInCall | null;
+    answer: SessionDocument;
+  };
+  /** Sign out. */
+  delete_session: {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Sign in at the identity provider. */
+  start_oidc: {
+    path: undefined;
+    query: { next?: string };
+    body: undefined;
+    answer: undefined;
+  };
   /** Usage. */
   get_usage: {
     path: undefined;
@@ -4001,6 +4062,10 @@ export const routes = {
   rotate_key: ["POST", "/api/keys/{key_id}/rotate"],
   get_identity: ["GET", "/api/identity"],
   create_link: ["POST", "/api/links"],
+  get_session: ["GET", "/api/session"],
+  create_session: ["POST", "/api/session"],
+  delete_session: ["DELETE", "/api/session"],
+  start_oidc: ["GET", "/api/session/oidc/start"],
   get_usage: ["GET", "/api/usage"],
   list_audit: ["GET", "/api/audit"],
 } as const;

@@ -14,6 +14,7 @@ from scrapeyard.gateway.audit import routes as audit
 from scrapeyard.gateway.audit.addresses import CallerAddresses
 from scrapeyard.gateway.audit.middleware import REQUEST_ID, Audited
 from scrapeyard.gateway.auth import routes as keys
+from scrapeyard.gateway.auth import session_routes as sessions
 from scrapeyard.gateway.auth.authentication import Authentication
 from scrapeyard.gateway.auth.permissions import RouteAccess
 from scrapeyard.gateway.crawls import routes as crawls
@@ -52,7 +53,7 @@ ROUTERS = (
     *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
     *(schedules.router, webhooks.router),
     *(scrapers.router, channels.router, state.router, sites.router, proxies.router, cache.router, secrets.router),
-    *(operations.router, keys.router, usage.router, audit.router),
+    *(operations.router, keys.router, sessions.router, sessions.callback_router, usage.router, audit.router),
 )
 """In the order in which the document lists their routes."""
 CALLS = (ScrapeCall, MapCall, JobCall, AppendCall)

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.budget.clients import ClientBudgets
@@ -19,6 +20,7 @@ from scrapeyard.gateway.audit.log import AuditLog
 from scrapeyard.gateway.auth.credentials import Authenticator, Credentials
 from scrapeyard.gateway.auth.keys import KeyRing
 from scrapeyard.gateway.auth.links import SignedLinks
+from scrapeyard.gateway.auth.sessions import SignedSessions
 from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.limits.port import ClientLimiter
@@ -42,6 +44,10 @@ from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.metrics import Metrics, SourceReading
 from scrapeyard.telemetry.traces import TraceExporter
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.auth.sign_in import ProviderSignIn
+    from scrapeyard.gateway.auth.tokens import IssuerTokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,14 +79,21 @@ class GatewayServices:
     """Where traces go; None: nowhere."""
 
 
-def _credentials(settings: Settings) -> Iterator[Credentials]:
-    """Every kind that the settings allow. Raises SettingsInvalid if a package is missing."""
-    if settings.oidc.issuer:
-        if words := missing("oidc"):
-            raise SettingsInvalid(f"oidc.issuer: {words}")
-        from scrapeyard.gateway.auth.tokens import IssuerTokens  # noqa: PLC0415 - an extra
+def _provider(services: GatewayServices) -> "tuple[IssuerTokens | None, ProviderSignIn | None]":
+    """The tokens of the identity provider, and the sign-in there; None where the settings name none. Raises
+    SettingsInvalid if a package is missing."""
+    oidc = services.settings.oidc
+    if not oidc.issuer:
+        return None, None
+    if words := missing("oidc"):
+        raise SettingsInvalid(f"oidc.issuer: {words}")
+    from scrapeyard.gateway.auth.issuer import IssuerKeys  # noqa: PLC0415 - an extra
+    from scrapeyard.gateway.auth.sign_in import ProviderSignIn  # noqa: PLC0415 - an extra
+    from scrapeyard.gateway.auth.tokens import IssuerTokens  # noqa: PLC0415 - an extra
 
-        yield IssuerTokens(settings.oidc)
+    keys = IssuerKeys(oidc)
+    tokens = IssuerTokens(oidc, keys)
+    return tokens, ProviderSignIn(oidc, keys, tokens, services.pepper, services.clock) if oidc.client_id else None
 
 
 class Gateway:
@@ -94,7 +107,16 @@ class Gateway:
         self.audit = AuditLog(services.store.audit, services.clock)
         self.keys = KeyRing(services.store.api_keys, services.pepper, services.clock)
         self.links = SignedLinks(self.keys, services.pepper, services.clock)
-        self.authenticator = Authenticator((self.keys, self.links, *_credentials(settings)), settings.auth.mode)
+        self.sessions = SignedSessions(
+            self.keys,
+            services.pepper,
+            services.clock,
+            seconds=settings.auth.session_hours * 3600,
+            issuer=settings.oidc.issuer,
+        )
+        tokens, self.sign_in = _provider(services)
+        kinds: tuple[Credentials, ...] = (self.keys, self.links, self.sessions, *((tokens,) if tokens else ()))
+        self.authenticator = Authenticator(kinds, settings.auth.mode)
         self.metrics = services.metrics
         self.metrics.watch_sources(self._read_sources)
         self.metrics.watch("gateway_waiting_calls", lambda: self.waiters.count)

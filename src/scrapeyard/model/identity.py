@@ -15,7 +15,7 @@ import string
 import zlib
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -206,9 +206,9 @@ class Pepper:
         """The keyed hash of a key's secret."""
         return self._mac("key", secret)
 
-    def sign(self, text: str) -> str:
-        """A signature of ours, for links."""
-        return self._mac("link", text)
+    def sign(self, use: Literal["csrf", "link", "session", "sign-in"], text: str) -> str:
+        """A signature of ours, good for one use."""
+        return self._mac(use, text)
 
     def _mac(self, use: str, text: str) -> str:
         return hmac.new(self._secret, f"{use}:{text}".encode(), hashlib.sha256).hexdigest()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from scrapeyard.model.identity import ClientBudget, ClientLimits
 from scrapeyard.settings.section import Section
@@ -63,6 +63,15 @@ class OidcSettings(Section):
     leeway_seconds: float = Field(30, ge=0, le=300, description="Seconds that clocks may differ.")
     keys_seconds: float = Field(3600, ge=60, le=86_400, description="Seconds after which its keys are read again.")
     ca_file: Path | None = Field(None, description="PEM file of authorities trusted for the provider.")
+    client_id: str = Field(
+        "", max_length=500, description="Id of Scrapeyard at the provider, for people who sign in; empty: by key alone."
+    )
+    client_secret: SecretStr = Field(
+        SecretStr(""), description="Secret that goes with it; empty: the provider asks for none (a public client)."
+    )
+    scopes: tuple[str, ...] = Field(
+        ("openid", "profile"), description="What the provider is asked to tell about people who sign in."
+    )
 
     @field_validator("issuer")
     @classmethod
@@ -76,6 +85,14 @@ class OidcSettings(Section):
     def _has_audience(self) -> Self:
         if self.issuer and not self.audience:
             raise ValueError("audience: set it, or tokens that the issuer made for others would count here")
+        return self
+
+    @model_validator(mode="after")
+    def _can_sign_in(self) -> Self:
+        if self.client_id and not self.issuer:
+            raise ValueError("client_id: set issuer, too, or nobody can sign in with it")
+        if "openid" not in self.scopes:
+            raise ValueError("scopes: must have openid, or the provider does not tell who signs in")
         return self
 
     @field_validator("roles")

@@ -82,6 +82,9 @@ class AuthSettings(Section):
         description="Secret under which keys are hashed, at least 32 characters, the same on every gateway; empty: "
         "the file `pepper` in the data directory, made at the first need.",
     )
+    session_hours: float = Field(
+        12, gt=0, le=720, description="Hours after which people who signed in with a browser must do so again."
+    )
 
     @field_validator("pepper")
     @classmethod

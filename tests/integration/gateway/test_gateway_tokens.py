@@ -7,84 +7,24 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
-import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from pydantic import ValidationError
 
 from scrapeyard.gateway.auth.tokens import IssuerTokens
 from scrapeyard.settings import OidcSettings, Settings
 from tests.integration.gateway_stand import Stand, open_stand
-
-RSA = rsa.generate_private_key(65537, 2048)
-KEYS: dict[str, tuple[str, Any]] = {
-    "r": ("RS256", RSA),
-    "e": ("ES256", ec.generate_private_key(ec.SECP256R1())),
-    "d": ("EdDSA", ed25519.Ed25519PrivateKey.generate()),
-    "small": ("RS256", rsa.generate_private_key(65537, 1024)),
-    "curve": ("ES384", ec.generate_private_key(ec.SECP384R1())),
-}
-
-
-class Issuer(ThreadingHTTPServer):
-    """Serves the two documents of an identity provider."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        self.ids = list(KEYS)
-        self.name = self.url
-        self.reads = 0
-        self.broken = False
-
-    def documents(self) -> dict[str, Any]:
-        keys = [{**_jwk(*KEYS[each]), "kid": each} for each in self.ids]
-        secret = {"kty": "oct", "kid": "secret", "k": _b64(b"x" * 32)}
-        return {
-            "/.well-known/openid-configuration": {"issuer": self.name, "jwks_uri": f"{self.url}/keys"},
-            "/keys": {"keys": [*keys, secret]},
-        }
-
-
-class _Answer(BaseHTTPRequestHandler):
-    server: Issuer
-
-    def do_GET(self) -> None:
-        self.server.reads += self.path == "/keys"
-        body = json.dumps(self.server.documents().get(self.path)).encode()
-        self.send_response(500 if self.server.broken else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def _b64(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def _jwk(algorithm: str, key: Any) -> dict[str, Any]:
-    found: dict[str, Any] = jwt.get_algorithm_by_name(algorithm).to_jwk(key.public_key(), as_dict=True)
-    return found
+from tests.services.issuer import KEYS, RSA, Issuer, b64, serve, token
 
 
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
-    server = Issuer()
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serve() as server:
+        yield server
 
 
 @asynccontextmanager
@@ -93,13 +33,6 @@ async def stand_of(folder: Path, issuer: Issuer, **more: Any) -> AsyncIterator[S
     oidc = OidcSettings(issuer=issuer.url, audience="yard", roles=roles, **more)
     async with open_stand(folder, Settings(oidc=oidc)) as stand:
         yield stand
-
-
-def token(issuer: Issuer, kid: str = "r", algorithm: str = "", key: Any = None, **claims: Any) -> str:
-    now = time.time()
-    whole = {"iss": issuer.url, "aud": "yard", "sub": "ann", "exp": now + 600, "iat": now, "roles": ["guest"], **claims}
-    whole = {name: value for name, value in whole.items() if value is not None}
-    return jwt.encode(whole, key or KEYS[kid][1], algorithm=algorithm or KEYS[kid][0], headers={"kid": kid})
 
 
 async def status(stand: Stand, given: str, path: str = "/api/jobs") -> int:
@@ -129,21 +62,21 @@ async def _audit(stand: Stand, boss: str) -> list[dict[str, Any]]:
 
 def _unsigned(issuer: Issuer) -> str:
     _, body, _ = token(issuer).split(".")
-    return f"{_b64(json.dumps({'alg': 'none', 'kid': 'r'}).encode())}.{body}."
+    return f"{b64(json.dumps({'alg': 'none', 'kid': 'r'}).encode())}.{body}."
 
 
 def _confused(issuer: Issuer) -> str:
     """HS256 with the public key as the secret."""
     pem = RSA.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    head = _b64(json.dumps({"alg": "HS256", "kid": "r"}).encode())
+    head = b64(json.dumps({"alg": "HS256", "kid": "r"}).encode())
     body = token(issuer).split(".")[1]
-    return f"{head}.{body}.{_b64(hmac.digest(pem, f'{head}.{body}'.encode(), hashlib.sha256))}"
+    return f"{head}.{body}.{b64(hmac.digest(pem, f'{head}.{body}'.encode(), hashlib.sha256))}"
 
 
 def _tampered(issuer: Issuer) -> str:
     head, body, mark = token(issuer).split(".")
     claims = json.loads(base64.urlsafe_b64decode(body + "=="))
-    return f"{head}.{_b64(json.dumps({**claims, 'roles': ['boss']}).encode())}.{mark}"
+    return f"{head}.{b64(json.dumps({**claims, 'roles': ['boss']}).encode())}.{mark}"
 
 
 @pytest.mark.filterwarnings("ignore:The RSA key is 1024")

@@ -52,4 +52,4 @@ def test_a_name_in_the_document_means_one_thing() -> None:
 
 def test_every_route_answers_with_a_struct_or_describes_its_bytes() -> None:
     plain = {getattr(route, "path", "") for route in ROUTES if not isinstance(route, AnswerRoute)}
-    assert plain == {"/api/jobs/{job_id}/ws", "/api/scrape/{run_id}/live"}
+    assert plain == {"/api/jobs/{job_id}/ws", "/api/scrape/{run_id}/live", "/api/session/oidc/callback"}

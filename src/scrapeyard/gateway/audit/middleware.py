@@ -100,7 +100,7 @@ class Audited:
 
         async def watched(message: Message) -> None:
             nonlocal held
-            if message["type"] in _STARTS and self._heeds(scope, message["status"]):
+            if message["type"] in _STARTS and (note.after is not None or self._heeds(scope, message["status"])):
                 held = message  # until its body tells the code
                 return
             if held is not None:

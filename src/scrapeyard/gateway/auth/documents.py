@@ -1,10 +1,11 @@
 """Keys as the API takes and shows them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from scrapeyard.gateway.auth.permissions import Permission
 from scrapeyard.model.identity import CLIENT_NAME, KEY_ID, ApiKey, ClientLimits, Identity, Role
 from scrapeyard.model.instants import instant
 from scrapeyard.model.lanes import SCRAPER_PATTERN
@@ -116,6 +117,33 @@ class IdentityDocument(Struct, frozen=True, kw_only=True):
     def of(cls, identity: Identity) -> "IdentityDocument":
         """An identity as it is shown."""
         return cls(client=identity.client, role=identity.role, scrapers=list(identity.scrapers), limits=identity.limits)
+
+
+class SignInCall(_Call):
+    """How to sign in."""
+
+    key: str = Field(min_length=1, max_length=200, description="The key.", examples=["sy_…"])
+
+
+class SessionDocument(Struct, frozen=True, kw_only=True):
+    """Who has signed in with a browser, and what a page must know to serve them."""
+
+    auth_required: Annotated[bool, Meta(description="Whether callers must be known; else everybody may do everything.")]
+    signed_in: Annotated[
+        bool, Meta(description="Whether the caller may call: known by a session or a key, or not asked.")
+    ]
+    client: Annotated[str, Meta(description="Owns what is created; empty while nobody is asked, or nobody signed in.")]
+    role: Annotated[Role | None, Meta(description="What the caller may do; null: not signed in.")]
+    scrapers: Annotated[list[str], Meta(description="Patterns of the scrapers that it may call; [] for all.")]
+    permissions: Annotated[
+        list[Permission], Meta(description="What the role allows; docs/permissions.md lists routes.")
+    ]
+    expires_at: Annotated[str | None, Meta(description="When the session ends; null: there is none.")]
+    csrf_token: Annotated[str | None, Meta(description="To send as X-CSRF-Token; null: there is no session.")]
+    ways: Annotated[list[Literal["key", "oidc"]], Meta(description="How people can sign in.")]
+    oidc_url: Annotated[
+        str | None, Meta(description="What to open to sign in at the identity provider; null: none is set.")
+    ]
 
 
 class KeyDocument(IdentityDocument, frozen=True, kw_only=True):

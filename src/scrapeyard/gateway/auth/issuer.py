@@ -1,9 +1,11 @@
-"""The keys of an identity provider: found by its discovery document, kept, and read again when they change."""
+"""What an identity provider says of itself: its keys and addresses, found by its discovery document, kept, and read
+again when they change."""
 
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import httpx
@@ -24,6 +26,8 @@ UNKNOWN_SECONDS: Final = 30.0
 MIN_RSA_BITS: Final = 2048
 _ALGORITHMS: Final = {("RSA", ""): "RS256", ("EC", "P-256"): "ES256", ("OKP", "Ed25519"): "EdDSA"}
 """The algorithm of each type of key. The key decides it, never the token. Secret keys (`oct`) are not accepted."""
+_AWAY: Final = (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, msgspec.MsgspecError)
+"""How reading from an issuer fails: it does not answer, or answers nonsense."""
 
 
 class IssuerKey(Struct, frozen=True):
@@ -40,6 +44,7 @@ class IssuerKeys:
         self._settings = settings
         self._clock = clock
         self._keys: Mapping[str, IssuerKey] = {}
+        self._found: Mapping[str, Any] = {}
         self._read_at: float | None = None
         self._tried_at: float | None = None
         self._reading = asyncio.Lock()
@@ -54,6 +59,40 @@ class IssuerKeys:
         if self._read_at is None:
             raise Unavailable("the identity provider does not answer, so that no token can be checked")
         return self._known(key_id)
+
+    async def discovered(self) -> Mapping[str, Any]:
+        """The discovery document. Raises Unavailable if it was never read."""
+        if self._is_old():
+            async with self._reading:
+                if self._is_old():
+                    await self._read()
+        if self._read_at is None:
+            raise Unavailable("the identity provider does not answer, so that nobody can sign in there")
+        return self._found
+
+    def endpoint(self, found: Mapping[str, Any], name: str) -> str:
+        """An address of a discovery document. Raises ValueError if it is not safe."""
+        place = str(found.get(name, ""))
+        if self._settings.issuer.startswith("https:") and not place.startswith("https:"):
+            raise ValueError(f"its {name} does not begin with https://")
+        return place
+
+    async def exchange(self, form: Mapping[str, str], basic: tuple[str, str] | None) -> tuple[int, dict[str, Any]]:
+        """Send a form to the token endpoint: status and answer. Raises Unavailable if the issuer does not answer."""
+        found = await self.discovered()
+        try:
+            async with self._client() as client:
+                place = self.endpoint(found, "token_endpoint")
+                return await _json(client, "POST", place, data=dict(form), auth=basic or httpx.USE_CLIENT_DEFAULT)
+        except _AWAY as error:
+            log.warning("auth.issuer_away", issuer=self._settings.issuer, error=str(error) or type(error).__name__)
+            raise Unavailable("the identity provider does not answer, so that nobody can sign in there") from None
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[httpx.AsyncClient]:
+        verify = ssl.create_default_context(cafile=self._settings.ca_file)
+        async with asyncio.timeout(FETCH_SECONDS), httpx.AsyncClient(verify=verify, trust_env=False) as client:
+            yield client
 
     def _known(self, key_id: str | None) -> IssuerKey | None:
         if key_id is None:
@@ -71,32 +110,34 @@ class IssuerKeys:
     async def _read(self) -> None:
         self._tried_at = self._clock()
         try:
-            verify = ssl.create_default_context(cafile=self._settings.ca_file)
-            async with asyncio.timeout(FETCH_SECONDS), httpx.AsyncClient(verify=verify, trust_env=False) as client:
-                found = await _json(client, self._settings.issuer.rstrip("/") + "/.well-known/openid-configuration")
+            async with self._client() as client:
+                found = await _document(client, self._settings.issuer.rstrip("/") + "/.well-known/openid-configuration")
                 if found.get("issuer") != self._settings.issuer:
                     raise ValueError(f"it calls itself {str(found.get('issuer'))[:200]!r}")
-                place = str(found.get("jwks_uri", ""))
-                if self._settings.issuer.startswith("https:") and not place.startswith("https:"):
-                    raise ValueError("its jwks_uri does not begin with https://")
-                self._keys = _public(await _json(client, place))
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, msgspec.MsgspecError) as error:
+                self._keys = _public(await _document(client, self.endpoint(found, "jwks_uri")))
+                self._found = found
+        except _AWAY as error:
             log.warning("auth.issuer_away", issuer=self._settings.issuer, error=str(error) or type(error).__name__)
             return
         self._read_at = self._tried_at
 
 
-async def _json(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
-    """A document of the issuer. Redirects are not followed."""
+async def _document(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
+    status, document = await _json(client, "GET", url)
+    if status != 200:
+        raise ValueError(f"{url} answers {status}")
+    return document
+
+
+async def _json(client: httpx.AsyncClient, method: str, url: str, **more: Any) -> tuple[int, dict[str, Any]]:
+    """Status and answer of the issuer. Redirects are not followed."""
     body = b""
-    async with client.stream("GET", url, headers={"Accept": "application/json"}) as answer:
-        if answer.status_code != 200:
-            raise ValueError(f"{url} answers {answer.status_code}")
+    async with client.stream(method, url, headers={"Accept": "application/json"}, **more) as answer:
         async for part in answer.aiter_bytes():
             body += part
             if len(body) > MAX_BYTES:
                 raise ValueError(f"{url} has more than {MAX_BYTES} bytes")
-    return msgspec.json.decode(body, type=dict[str, Any])
+    return answer.status_code, msgspec.json.decode(body, type=dict[str, Any])
 
 
 def _public(document: Mapping[str, Any]) -> dict[str, IssuerKey]:

@@ -67,4 +67,4 @@ class SignedLinks:
             raise unauthenticated("the key that the link was made with is gone") from None
 
     def _sign(self, words: str, path: str, query: list[tuple[str, str]]) -> str:
-        return self._pepper.sign(f"{words} {path} {urlencode(query)}")
+        return self._pepper.sign("link", f"{words} {path} {urlencode(query)}")

@@ -48,7 +48,16 @@ GRANTS: Final = {
 }
 """The permissions of each role."""
 ROUTES: Final = {
-    Permission.OPEN: ("GET /", "GET /api/live", "GET /api/ready"),
+    Permission.OPEN: (
+        "GET /",
+        "GET /api/live",
+        "GET /api/ready",
+        "GET /api/session",
+        "POST /api/session",
+        "DELETE /api/session",
+        "GET /api/session/oidc/start",
+        "GET /api/session/oidc/callback",
+    ),
     Permission.KNOWN: (
         "GET /api/identity",
         "POST /api/links",

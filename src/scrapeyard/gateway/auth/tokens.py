@@ -35,9 +35,10 @@ class IssuerTokens:
         valid, 403 for one whose claims give no role."""
         if token is None or token.count(".") != 2 or not self.in_use:
             return None
-        return self._identity(await self._verified(token))
+        return self.identity(await self.verified(token, self._settings.audience))
 
-    async def _verified(self, token: str) -> dict[str, Any]:
+    async def verified(self, token: str, audience: str) -> dict[str, Any]:
+        """The claims of a token of the issuer for this audience. Raises Refusal (401) if it is not valid."""
         try:
             key_id = jwt.get_unverified_header(token).get("kid")
             key = await self._keys.find(key_id)
@@ -47,7 +48,7 @@ class IssuerTokens:
                 token,
                 key.key,
                 algorithms=[key.algorithm],
-                audience=self._settings.audience,
+                audience=audience,
                 issuer=self._settings.issuer,
                 leeway=self._settings.leeway_seconds,
                 options={"require": _REQUIRED},
@@ -55,7 +56,8 @@ class IssuerTokens:
         except jwt.PyJWTError as error:
             raise unauthenticated(f"the token is not valid: {error}") from None
 
-    def _identity(self, claims: Mapping[str, Any]) -> Identity:
+    def identity(self, claims: Mapping[str, Any]) -> Identity:
+        """Who the claims say calls. Raises Refusal: 401 if they name nobody, 403 if they give no role."""
         name = _claim(claims, self._settings.client_claim)
         if not isinstance(name, str) or not name:
             raise unauthenticated(f"the token has no claim {self._settings.client_claim} that names the client")

@@ -75,6 +75,14 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "The caller may not do that",
         "Ask an admin for a key with another role; docs/permissions.md lists what each role may do.",
     ),
+    "csrf_refused": (
+        "The change does not prove that our page asks for it",
+        "Send the csrf_token of GET /api/session as X-CSRF-Token, or send a key instead of the cookie.",
+    ),
+    "sign_in_failed": (
+        "The sign-in did not succeed",
+        "Begin again at /api/session/oidc/start; if it fails again, `detail` tells the operator why.",
+    ),
     "client_budget": (
         "The client's budget is used up",
         "Wait until the next day or month begins (Retry-After), or ask an admin for a larger budget.",
