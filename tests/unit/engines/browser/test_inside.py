@@ -1,11 +1,14 @@
 """What the browser's process decides without a browser: selectors, patterns, failures, blocked hosts, addresses."""
 
+import asyncio
 from pathlib import Path
-from typing import get_args
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import cv2
 import numpy as np
 import pytest
+from pyee import EventEmitter
 
 from scrapeyard.engines.browser import operations as do
 from scrapeyard.engines.browser.inside.blocking import is_tracker
@@ -14,7 +17,7 @@ from scrapeyard.engines.browser.inside.steps.failures import explain
 from scrapeyard.engines.browser.inside.steps.navigating import check_url
 from scrapeyard.engines.browser.inside.steps.performing import ACTING, CONTEXT_WIDE, PERFORMERS
 from scrapeyard.engines.browser.inside.steps.selectors import read_pattern, read_selector
-from scrapeyard.engines.browser.inside.steps.step import describe
+from scrapeyard.engines.browser.inside.steps.step import Step, describe
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
@@ -137,3 +140,21 @@ def test_a_film_is_as_long_as_what_it_shows(tmp_path: Path) -> None:
         shades.append(int(read[1][0, 0, 0]))
     assert list(dict.fromkeys(shades)) == [0, 200, 255]
     assert Film().data() == b""
+
+
+async def test_a_page_that_went_elsewhere_without_an_answer_is_read_again() -> None:
+    page = EventEmitter()
+    tab: Any = SimpleNamespace(page=page, is_gone=False)
+    context: Any = SimpleNamespace(driver=SimpleNamespace(error=RuntimeError), seconds=lambda _: 60.0)
+    looks = 0
+
+    async def look() -> str:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            page.emit("framenavigated", None)
+            await asyncio.Event().wait()
+        return "found"
+
+    assert await Step(context, tab, do.WaitForFunction(expression="true"), b"").read(look) == "found"
+    assert not page.event_names()

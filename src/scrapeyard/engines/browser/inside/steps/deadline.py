@@ -11,7 +11,7 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
     """Its result. Raises TimeoutError when time is up, and leaves the work alone: the driver may take a cancel without
     ending, while it waits for a page that never answers. Cancelling leaves it alone as well."""
     task = asyncio.ensure_future(work)
-    task.add_done_callback(_forget)
+    task.add_done_callback(forget)
     try:
         await asyncio.wait((task,), timeout=seconds)
         if not task.done():
@@ -21,7 +21,7 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
         task.cancel()
 
 
-def _forget(task: "asyncio.Future[T]") -> None:
+def forget(task: "asyncio.Future[T]") -> None:
     """Nobody may be left to hear of its failure."""
     if not task.cancelled():
         task.exception()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scrapeyard.engines.browser.inside.steps.deadline import forget, within
 from scrapeyard.engines.browser.inside.steps.failures import step_failed
 from scrapeyard.engines.browser.inside.steps.selectors import read_selector
 from scrapeyard.engines.browser.operations import Operation
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _MAX_WORDS = 200
 _LOOK_EVERY = 0.1
+_LEFT_SECONDS = 1.0
+"""For an answer from a page that the frame has left: the driver may wait for one that never comes."""
 _GONE_ELSEWHERE = ("Execution context was destroyed", "Cannot find context", "context with specified id")
 T = TypeVar("T")
 
@@ -59,11 +62,30 @@ class Step:
         """What `look` finds; again if the page goes elsewhere meanwhile. For what changes nothing."""
         while True:
             try:
-                return await look()
+                return await self._look(asyncio.ensure_future(look()))
+            except TimeoutError:
+                pass
             except self.context.driver.error as error:
                 if self.tab.is_gone or not any(words in str(error) for words in _GONE_ELSEWHERE):
                     raise
             await asyncio.sleep(_LOOK_EVERY)
+
+    async def _look(self, found: "asyncio.Future[T]") -> T:
+        """Raises TimeoutError if the page goes elsewhere and no answer comes."""
+        left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def note(_: "Frame") -> None:
+            if not left.done():
+                left.set_result(None)
+
+        self.page.on("framenavigated", note)
+        found.add_done_callback(forget)
+        try:
+            await asyncio.wait((found, left), return_when=asyncio.FIRST_COMPLETED)
+            return await within(_LEFT_SECONDS, found)
+        finally:
+            self.page.remove_listener("framenavigated", note)
+            found.cancel()
 
     async def evaluate(self, expression: str, arg: Any = None) -> Any:
         """In the frame, where the page's own variables are seen."""
