@@ -1,6 +1,7 @@
 """The OpenAPI document is the contract: whatever is sent, never a 500, and every answer is as the document says."""
 
 import asyncio
+import dataclasses
 import re
 import threading
 import time
@@ -27,12 +28,16 @@ from schemathesis.specs.openapi.checks import (
 
 from scrapeyard.dispatch.webhooks.news import Outbox
 from scrapeyard.errors import StoreUnavailable
+from scrapeyard.gateway.auth.documents import KeyCall
+from scrapeyard.gateway.auth.permissions import GRANTS, asked_for
 from scrapeyard.gateway.http.patterns import EXPORT_ID, JOB_ID, NAME, RUN_ID, VERSION
+from scrapeyard.gateway.limits.memory import MemoryLimiter
 from scrapeyard.gateway.schedules.schemas import SCHEDULE_ID
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
 from scrapeyard.gateway.webhooks import DELIVERY_ID
 from scrapeyard.model import Delivery, ExitReason, LogLine, Priority, RunError, RunStatus
+from scrapeyard.model.identity import Role
 from scrapeyard.model.job import ITEM_KEY, ExportWish, JobStatus
 from scrapeyard.model.webhook import Attempt, DeliveryState, Webhook
 from scrapeyard.queues import messages
@@ -62,10 +67,13 @@ TEXT_LISTS = ("site", "key")
 
 @dataclass(kw_only=True)
 class Yard:
-    """A gateway with a played worker, in a thread of its own."""
+    """A gateway with a played worker, in a thread of its own; and a second one beside it that asks for keys."""
 
     folder: Path
     url: str = ""
+    closed_url: str = ""
+    keys: dict[Role, str] = field(default_factory=dict)
+    """A secret of each role."""
     run_ids: list[str] = field(default_factory=list)
     job_ids: list[str] = field(default_factory=list)
     """One has completed, one is cancelled, one runs and one is paused, unless calls have changed that."""
@@ -86,14 +94,28 @@ class Yard:
             await server.start()
             work = asyncio.create_task(self._work(services))
             self.url = server.url
+            closed = await self._close(services)
             await self._make_jobs(services)
             await self._make_schedules(services)
             self.up.set()
             await asyncio.to_thread(self.done.wait)
+            await closed.stop()
             work.cancel()
             with suppress(asyncio.CancelledError):
                 await work
             await server.stop()
+
+    async def _close(self, services: GatewayServices) -> GatewayServer:
+        settings = services.settings.model_copy(update={"auth": AuthSettings(mode="on")})
+        server = GatewayServer(
+            dataclasses.replace(services, settings=settings, gateway_id="gw2", limiter=MemoryLimiter())
+        )
+        await server.start()
+        self.closed_url = server.url
+        for role in Role:
+            draft = KeyCall(name=f"the-{role}", role=role).draft(time.time())
+            self.keys[role] = (await server._gateway.keys.create(draft))[1]
+        return server
 
     async def _work(self, services: GatewayServices) -> None:
         """Ends every run at once, each in the next of all the ways there are."""
@@ -301,6 +323,39 @@ def test_every_answer_is_as_the_document_says(
         answers()
     except Unsatisfiable:  # an operation that takes nothing has nothing to get wrong
         assert mode is GenerationMode.NEGATIVE
+
+
+@pytest.fixture(scope="module")
+def others(yard: Yard, contract: schemathesis.BaseSchema) -> frozenset[str]:
+    """Ids of what no client owns."""
+    return frozenset((*yard.run_ids, *yard.job_ids, *yard.export_ids, *yard.schedule_ids, *yard.delivery_ids))
+
+
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_role_is_answered_as_the_document_says_and_told_nothing_more(
+    name: str, contract: schemathesis.BaseSchema, yard: Yard, others: frozenset[str]
+) -> None:
+    method, path = name.split(" ")
+    operation, permission = contract[path][method], asked_for()[name]
+
+    @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @settings(max_examples=1, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    def answers(case: schemathesis.Case) -> None:
+        _aim(case, yard)
+        for role, secret in yard.keys.items():
+            own = {"Authorization": f"Bearer {secret}"}
+            response = case.call(base_url=yard.closed_url, headers=own, timeout=PATIENCE)
+            case.validate_response(response, checks=[each for each in CHECKS if each is not negative_data_rejection])
+            assert response.status_code != 500
+            told = response.text
+            assert ("needs the permission" in told) == (permission not in GRANTS[role]), (role, told)
+            for never in (*yard.keys.values(), "never to be shown", str(yard.folder), "Traceback"):
+                assert never not in told
+            if role is Role.CLIENT:
+                assert [one for one in others if one in told and one not in str(response.request.url)] == []
+
+    answers()
 
 
 def _enough(operation: schemathesis.schemas.APIOperation) -> int:
