@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 UV := $(BIN)/python -m uv
 SCRAPERS ?= examples/scrapers
 RUNS ?= 10
+PAGE := src/scrapeyard/gateway/built
+PAGE_SOURCES := $(shell find web clients/typescript/src -type f -not -path '*/node_modules/*' 2>/dev/null)
 # Sandboxes, exports and state machines take most of the time of these folders.
 QUICK := tests/unit tests/contract --ignore-glob='*/test_sandbox*' --ignore-glob='*/test_exporter*' --ignore-glob='*_machine*'
 
@@ -21,10 +23,16 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-up: install  ## install and serve on http://127.0.0.1:8000 with the example scrapers, on embedded backends
+up: install page  ## install and serve on http://127.0.0.1:8000 with the example scrapers, on embedded backends
 	$(BIN)/scrapeyard up --scrapers $(SCRAPERS) --allow-private
 
 install: $(VENV)/.installed  ## install the program into .venv
+
+# Building needs Node. Where the machine has none that is new enough, a wheel brings one. Without it, the API serves all the same.
+page: $(PAGE)/index.html  ## build the page that the gateway serves at /, if its source has changed
+
+$(PAGE)/index.html: $(PAGE_SOURCES)
+	@$(PYTHON) web/build.py build || { test '$(MAKECMDGOALS)' = up && echo 'The page is not built: $(PAGE) is as it was. The API serves without it.'; }
 
 test: lint  ## everything CI runs: checks, and all tests on real servers
 	@$(MAKE) --no-print-directory -j 2 types all-tests
@@ -33,7 +41,8 @@ test-quick: lint  ## checks and the tests that need no server and no browser
 	@$(MAKE) --no-print-directory -j 2 types quick-tests
 
 # The types are checked beside the tests: many of those wait, and from a new clone it takes one core half a minute.
-all-tests: $(VENV)/.test-installed compiled-tests test-browser test-prometheus
+all-tests: $(VENV)/.test-installed compiled-tests test-browser test-prometheus page page-check
+	$(PYTHON) web/build.py test
 	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 # In a new clone each of the five would compile all tests at the same time, which takes a core six seconds.
@@ -62,7 +71,10 @@ test-steady: $(VENV)/.test-installed  ## the whole suite RUNS times, also on bus
 test-security: $(VENV)/.test-installed  ## scripts that try to break out of their sandbox
 	$(BIN)/python -m pytest -m security
 
-check: lint types  ## lint, format, types, direction of imports
+check: lint types page-check  ## lint, format, types, direction of imports
+
+page-check:
+	$(PYTHON) web/build.py check
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff check .
@@ -99,7 +111,7 @@ docs: $(VENV)/.docs-installed  ## the documentation as a site that needs no netw
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs-cache docs build/docs
 	@echo 'Open build/docs/index.html'
 
-wheel: $(VENV)/bin/python  ## build the wheel into dist/ and import it under every Python from 3.11 to 3.14 that is here
+wheel: $(VENV)/bin/python page  ## build the wheel into dist/ and import it under every Python from 3.11 to 3.14 that is here
 	rm -rf dist && $(UV) build --quiet --wheel --out-dir dist .
 	@for version in 3.11 3.12 3.13 3.14; do \
 	  found=$$($(UV) python find --no-python-downloads $$version 2>/dev/null) || { echo "Python $$version: not here"; continue; }; \
@@ -144,4 +156,4 @@ $(VENV)/.docs-installed: $(VENV)/.installed requirements/docs.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/docs.txt
 	@touch $@
 
-.PHONY: help up install test all-tests compiled-tests test-browser test-prometheus test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs pictures wheel sbom lock clean
+.PHONY: help up page page-check install test all-tests compiled-tests test-browser test-prometheus test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs pictures wheel sbom lock clean

@@ -1,6 +1,7 @@
 """Makes what is made of something else: `make clients`.
 
-The OpenAPI document gives the types of the TypeScript client; the async Python client gives the sync one.
+The OpenAPI document gives the types of the TypeScript client; the async Python client gives the sync one; the table of
+permissions gives the page what each role may do.
 """
 
 import argparse
@@ -14,11 +15,13 @@ from typing import Any
 from clients.typescript_types import types_of
 from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.gateway.app import api_document
+from scrapeyard.gateway.auth.permissions import GRANTS, asked_for
 from scrapeyard.settings import GatewaySettings
 
 ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / "src" / "scrapeyard_client"
 TYPES = ROOT / "clients" / "typescript" / "src" / "types.ts"
+PAGE_GRANTS = ROOT / "web" / "src" / "api" / "grants.ts"
 _WORDS = {
     "AsyncClient": "Client",
     "AsyncIterator": "Iterator",
@@ -37,6 +40,20 @@ _WORDS = {
 _HEAD = '"""`Client`. Made of `aio.py` by `make clients`: change that file."""'
 
 
+_GRANTS = """// Made of the table of permissions by `make clients`. Do not change it by hand.
+
+import type {{ Operations, Role }} from "#client";
+
+/** The permission that each operation asks for. */
+export const asks: Record<keyof Operations, string> = {{
+{asks}}};
+
+/** The permissions of each role. */
+export const grants: Record<Role, readonly string[]> = {{
+{grants}}};
+"""
+
+
 def main() -> None:
     """Write the files, or do what an option says."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -53,11 +70,27 @@ def main() -> None:
         return
     (PYTHON / "sync.py").write_text(sync_client(), "utf-8")
     TYPES.write_text(types_of(document()), "utf-8")
+    PAGE_GRANTS.write_text(page_grants(), "utf-8")
 
 
 def document() -> dict[str, Any]:
     """The OpenAPI document of a server with its default settings."""
     return api_document(GatewaySettings(), [builtin.scraper for builtin in BUILTINS.values()])
+
+
+def page_grants() -> str:
+    """Who may do what, for the page, which shows nobody what they may not do."""
+    asked = asked_for()
+    paths = document()["paths"].items()
+    named = {
+        each["operationId"]: asked[f"{method.upper()} {path}"]
+        for path, methods in paths
+        for method, each in methods.items()
+    }
+    return _GRANTS.format(
+        asks="".join(f'  {name}: "{permission}",\n' for name, permission in named.items()),
+        grants="".join(f"  {role}: {json.dumps(sorted(granted))},\n" for role, granted in GRANTS.items()),
+    )
 
 
 def operations() -> set[str]:

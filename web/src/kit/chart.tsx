@@ -1,0 +1,117 @@
+/** A chart over time, drawn by uPlot on a canvas; the same numbers as words for those who do not see it. */
+
+import { useEffect, useRef } from "preact/hooks";
+import type uPlot from "uplot";
+import { useStore } from "#/api/store";
+import { language, number, theme } from "#/words";
+
+export interface Series {
+  name: string;
+  /** A custom property of the style sheet, such as `--good`. */
+  tone: string;
+  values: (number | null)[];
+}
+
+interface Given {
+  label: string;
+  /** Seconds since 1970. */
+  at: number[];
+  series: Series[];
+  stacked?: boolean;
+  height?: number;
+  shown?: (value: number) => string;
+}
+
+export function Chart({ label, at, series, stacked, height = 140, shown = (value) => number(value, 1) }: Given) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const now = useStore(theme);
+  const lang = useStore(language);
+  const names = series.map((each) => each.name).join();
+  const data = [at, ...(stacked ? stack(series) : series.map((each) => each.values))] as uPlot.AlignedData;
+  const latest = useRef(data);
+  latest.current = data;
+  useEffect(() => {
+    let gone = false;
+    void Promise.all([import("uplot"), import("uplot/dist/uPlot.min.css")]).then(([{ default: Plot }]) => {
+      if (gone || !box.current) return;
+      plot.current = new Plot(options(box.current, series, { height, stacked, shown }), latest.current, box.current);
+    });
+    const fit = new ResizeObserver(
+      ([entry]) => entry && plot.current?.setSize({ width: Math.floor(entry.contentRect.width), height }),
+    );
+    if (box.current) fit.observe(box.current);
+    return () => {
+      gone = true;
+      fit.disconnect();
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, [names, now, lang, height, stacked]);
+  useEffect(() => {
+    plot.current?.setData(data);
+  });
+  const last = series.map((each) => `${each.name} ${shown(each.values.at(-1) ?? 0)}`).join(", ");
+  return (
+    <figure class="chart">
+      <div ref={box} role="img" aria-label={`${label}: ${last}`} style={{ height: `${height}px` }} />
+      {series.length > 1 && (
+        <figcaption>
+          {series.map((each) => (
+            <span key={each.name} class={`key ${each.tone.slice(2)}`}>
+              {each.name}
+            </span>
+          ))}
+        </figcaption>
+      )}
+    </figure>
+  );
+}
+
+/** Each series on top of those after it, so that the first is the highest. */
+export function stack(series: Series[]): number[][] {
+  const sums: number[][] = [];
+  let below: number[] = [];
+  for (const each of [...series].reverse()) {
+    below = each.values.map((value, index) => (value ?? 0) + (below[index] ?? 0));
+    sums.unshift(below);
+  }
+  return sums;
+}
+
+function options(
+  box: HTMLElement,
+  series: Series[],
+  more: { height: number; stacked?: boolean; shown: (value: number) => string },
+): uPlot.Options {
+  const style = getComputedStyle(box);
+  const colour = (name: string) => style.getPropertyValue(name).trim();
+  const axis = {
+    stroke: colour("--muted"),
+    grid: { stroke: colour("--border"), width: 1 },
+    ticks: { show: false },
+    font: "11px system-ui",
+  };
+  const clock = new Intl.DateTimeFormat(language.get(), { hour: "2-digit", minute: "2-digit" });
+  return {
+    width: box.clientWidth || 300,
+    height: more.height,
+    legend: { show: false },
+    cursor: { show: true, points: { show: false }, drag: { x: false, y: false } },
+    scales: { y: { range: (_plot, _low, high) => [0, Math.max(high * 1.1, 1)] } },
+    axes: [
+      { ...axis, values: (_plot, ticks) => ticks.map((tick) => clock.format(new Date(tick * 1000))) },
+      { ...axis, size: 48, values: (_plot, ticks) => ticks.map(more.shown) },
+    ],
+    series: [
+      {},
+      ...series.map((each) => ({
+        label: each.name,
+        stroke: colour(each.tone),
+        width: 1.5,
+        fill: more.stacked ? colour(each.tone) : undefined,
+        points: { show: false },
+      })),
+    ],
+  };
+}

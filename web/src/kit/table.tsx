@@ -1,0 +1,152 @@
+/** A table that draws only the rows one sees, so that a million scroll as ten do. */
+
+import type { ComponentChildren } from "preact";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useStore } from "#/api/store";
+import { language } from "#/words";
+import { narrow } from "./narrow";
+import { placed, scrolledHeight, shownRows } from "./window";
+
+export interface Column<Row> {
+  id: string;
+  head: ComponentChildren;
+  cell: (row: Row) => ComponentChildren;
+  /** A track of a CSS grid, such as `2fr` or `90px`. */
+  width?: string;
+  /** Numbers stand at the right. */
+  end?: boolean;
+  /** Where the cell stands on a narrow screen: the first line, the second, or nowhere. Default: the second. */
+  line?: 1 | 2 | 0;
+}
+
+export interface Rows<Row> {
+  count: number;
+  /** Undefined: not loaded yet. */
+  at: (index: number) => Row | undefined;
+  /** Called with the rows that are seen. */
+  seen?: (first: number, last: number) => void;
+}
+
+export function rowsOf<Row>(rows: Row[], more?: () => unknown): Rows<Row> {
+  return {
+    count: rows.length,
+    at: (index) => rows[index],
+    seen: more && ((_first, last) => last >= rows.length - 10 && more()),
+  };
+}
+
+const ROW = 36;
+const NARROW_ROW = 60;
+
+interface Given<Row> {
+  label: string;
+  columns: Column<Row>[];
+  rows: Rows<Row>;
+  id: (row: Row) => string;
+  /** Where a row leads. */
+  href?: (row: Row) => string | undefined;
+  selected?: string;
+  /** Height at most; default: so many rows, then it scrolls. */
+  most?: number;
+}
+
+export function Table<Row>({ label, columns, rows, id, href, selected, most = 16 }: Given<Row>) {
+  useStore(language);
+  const isNarrow = useStore(narrow);
+  const row = isNarrow ? NARROW_ROW : ROW;
+  const box = useRef<HTMLDivElement>(null);
+  const [top, setTop] = useState(0);
+  const [high, setHigh] = useState(row * most);
+  const whole = scrolledHeight(rows.count, row);
+  const [first, last] = shownRows({ top, high, count: rows.count, row });
+  const look = useCallback(() => box.current && setTop(box.current.scrollTop), []);
+  useLayoutEffect(() => {
+    if (box.current) setHigh(box.current.clientHeight || row * most);
+  }, [row, most, rows.count]);
+  useEffect(() => {
+    rows.seen?.(first, last);
+  });
+  const tracks = columns.map((column) => column.width ?? "minmax(0, 1fr)").join(" ");
+  const shown = [];
+  for (let index = first; index <= last && index < rows.count; index++) shown.push(index);
+  return (
+    <div class="table" role="table" aria-label={label} aria-rowcount={rows.count + 1}>
+      <div role="rowgroup" class="thead">
+        <div role="row" class="tr" aria-rowindex={1} style={{ gridTemplateColumns: tracks }}>
+          {columns.map((column) => (
+            <div key={column.id} role="columnheader" class={column.end ? "end" : ""}>
+              {column.head}
+            </div>
+          ))}
+        </div>
+      </div>
+      <div
+        role="rowgroup"
+        class="tbody"
+        ref={box}
+        tabIndex={0}
+        aria-label={label}
+        onScroll={look}
+        style={{ maxHeight: `min(${row * most}px, 72vh)` }}
+      >
+        <div role="presentation" style={{ height: `${whole}px`, position: "relative" }}>
+          {shown.map((index) => {
+            const found = rows.at(index);
+            const place = {
+              top: `${placed({ index, top, high, count: rows.count, row })}px`,
+              height: `${row}px`,
+              gridTemplateColumns: tracks,
+            };
+            if (found === undefined)
+              return (
+                <div key={index} role="row" class="tr waits" aria-rowindex={index + 2} style={place}>
+                  <div role="cell">…</div>
+                </div>
+              );
+            return (
+              <Line
+                key={id(found)}
+                {...{ found, columns, href, place, index }}
+                isSelected={selected !== undefined && id(found) === selected}
+              />
+            );
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+interface LineGiven<Row> {
+  found: Row;
+  columns: Column<Row>[];
+  href?: (row: Row) => string | undefined;
+  place: Record<string, string>;
+  index: number;
+  isSelected: boolean;
+}
+
+function Line<Row>({ found, columns, href, place, index, isSelected }: LineGiven<Row>) {
+  const to = href?.(found);
+  return (
+    <div
+      role="row"
+      class={`tr${to ? " leads" : ""}${isSelected ? " selected" : ""}`}
+      aria-rowindex={index + 2}
+      aria-selected={isSelected || undefined}
+      style={place}
+    >
+      {columns.map((column, at) => (
+        <div key={column.id} role="cell" class={`${column.end ? "end " : ""}line${column.line ?? (at === 0 ? 1 : 2)}`}>
+          {at === 0 && to ? (
+            <a class="cover" href={to}>
+              {column.cell(found)}
+            </a>
+          ) : (
+            column.cell(found)
+          )}
+        </div>
+      ))}
+    </div>
+  );
+}

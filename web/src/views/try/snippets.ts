@@ -1,0 +1,71 @@
+/** The same call for other tools. */
+
+export interface Call {
+  url?: string;
+  scraper?: string;
+  input?: Record<string, unknown>;
+  [option: string]: unknown;
+}
+
+export type Tool = "curl" | "Python" | "CLI" | "TypeScript";
+
+export function snippet(tool: Tool, call: Call, server: string): string {
+  return { curl, Python: python, CLI: cli, TypeScript: typescript }[tool](call, server);
+}
+
+const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+
+function curl(call: Call, server: string): string {
+  return `curl -s ${server}/api/scrape \\\n  -H 'Content-Type: application/json' \\\n  -d ${quoted(JSON.stringify(call))}`;
+}
+
+function python(call: Call, server: string): string {
+  const { url, scraper, input, ...more } = call;
+  const options = Object.entries(more).map(([name, value]) => `${name}=${literal(value)}`);
+  const asked =
+    scraper === undefined
+      ? [`client.scrape(${[literal(url), ...options].join(", ")})`]
+      : [
+          `client.run(${[literal(scraper), literal(url === undefined ? (input ?? {}) : { url, ...input }), ...options].join(", ")})`,
+        ];
+  return [
+    "from scrapeyard_client import Client",
+    "",
+    `with Client(${literal(server)}) as client:`,
+    `    run = ${asked[0]}`,
+    "    print(run.result)",
+  ].join("\n");
+}
+
+/** A JSON value as Python writes it. */
+export function literal(value: unknown): string {
+  if (value === null || value === undefined) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
+  if (typeof value === "object")
+    return `{${Object.entries(value)
+      .map(([name, each]) => `${JSON.stringify(name)}: ${literal(each)}`)
+      .join(", ")}}`;
+  return JSON.stringify(value);
+}
+
+function cli(call: Call, server: string): string {
+  const { url, scraper, input, engine, policy } = call;
+  const given = url === undefined ? (input ?? {}) : { url, ...input };
+  const target = scraper === undefined ? quoted(url ?? "") : `${scraper} --input ${quoted(JSON.stringify(given))}`;
+  const options = [
+    engine === undefined ? "" : ` --engine ${engine}`,
+    policy === undefined ? "" : ` --policy ${quoted(JSON.stringify(policy))}`,
+  ];
+  return `scrapeyard scrape ${target}${options.join("")} --server ${server}`;
+}
+
+function typescript(call: Call, server: string): string {
+  return [
+    'import { Scrapeyard } from "@scrapeyard/client";',
+    "",
+    `const yard = new Scrapeyard(${JSON.stringify(server)});`,
+    `const run = await yard.call("scrape", { body: ${JSON.stringify(call)} });`,
+    "console.log(run);",
+  ].join("\n");
+}
