@@ -6,6 +6,7 @@
     │   └── IdempotencyConflict    the same key with another body
     ├── NotFound                   no such run, scraper, artifact
     │   └── ScraperNotFound
+    ├── Swept                      it was there; retention has removed it
     ├── ScraperInvalid             the scraper's files are wrong; its author must fix them
     ├── Unavailable                a dependency is away or full; try again after `retry_after` seconds
     │   ├── Overloaded             too many runs wait
@@ -68,6 +69,12 @@ class ScraperNotFound(NotFound):
     """No scraper of that id and version. `GET /api/scrapers` lists what there is."""
 
     code = "scraper_not_found"
+
+
+class Swept(ScrapeyardError):
+    """It was there, and retention has removed it. Run it again if it is still wanted, or keep the next one longer."""
+
+    code = "swept"
 
 
 class ScraperInvalid(ScrapeyardError):

@@ -42,6 +42,11 @@ def job_list(job_id: str) -> str:
     return f"{job_id}/list/items"
 
 
+def result_prefixes(job_id: str) -> list[str]:
+    """What was made of the results of a job's items."""
+    return [f"{job_id}/{name}/" for name in ("manifests", "changes", "exports")]
+
+
 def item_object(job_id: str, item: str, name: str) -> str:
     """One of ITEM_OBJECTS. `item` is the item's key, checked against ITEM_KEY."""
     return f"{job_id}/items/{item}/{name}"

@@ -134,6 +134,10 @@ class ObjectBlobs:
 
     async def delete(self, keys: Sequence[str]) -> None:
         """Remove these objects. Missing ones are no error."""
+        if self._folder is None and len(keys) > 1:  # most buckets remove many by one request
+            with suppress(NotFound), _translated(keys[0], self._remedy):
+                await obstore.delete_async(self._store, [_checked(key) for key in keys])
+                return
         for key in keys:
             with suppress(NotFound), _translated(key, self._remedy):
                 await obstore.delete_async(self._store, _checked(key))
@@ -143,6 +147,12 @@ class ObjectBlobs:
         for prefix in prefixes:
             with _translated(prefix, self._remedy):
                 await self._delete_under(_checked(prefix.removesuffix("/")) + "/")
+
+    async def folders(self, prefix: str) -> list[str]:
+        """Names of the folders right below a prefix, in order."""
+        with _translated(prefix, self._remedy):
+            found = await obstore.list_with_delimiter_async(self._store, prefix or None)
+        return sorted(str(path).rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
 
     async def ping(self) -> float:
         """Write, read and remove a small object; returns milliseconds."""

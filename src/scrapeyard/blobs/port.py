@@ -38,5 +38,8 @@ class Blobs(Protocol):
     async def delete_prefix(self, prefixes: Sequence[str]) -> None:
         """Remove every object under each of these prefixes."""
 
+    async def folders(self, prefix: str) -> list[str]:
+        """Names of the folders right below a prefix, which is empty or ends with `/`, in order."""
+
     async def ping(self) -> float:
         """Write, read and remove a small object; returns milliseconds."""

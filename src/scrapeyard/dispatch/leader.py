@@ -11,13 +11,14 @@ from scrapeyard.dispatch.feeding.feeder import Feeder, FeedLoop
 from scrapeyard.dispatch.upkeep.archiving import Archiving
 from scrapeyard.dispatch.upkeep.finishing import Finish, Finishing
 from scrapeyard.dispatch.upkeep.job_points import JobPoints
+from scrapeyard.dispatch.upkeep.job_retention import JobRetention, OrphanedBlobs, SnapshotRetention
 from scrapeyard.dispatch.upkeep.lost_deliveries import (
     ExpiredBatches,
     ExpiredLeases,
     LostBatches,
     LostDeliveries,
 )
-from scrapeyard.dispatch.upkeep.retention import JobRetention, Retention
+from scrapeyard.dispatch.upkeep.retention import Retention
 from scrapeyard.dispatch.upkeep.time_limits import TimeLimits
 from scrapeyard.dispatch.upkeep.untaken_lanes import UntakenLanes
 from scrapeyard.errors import ScrapeyardError, StoreUnavailable
@@ -89,8 +90,10 @@ class Dispatcher:
             TimeLimits(store, clock),
             JobPoints(store.points, clock),
             self._finishing,
-            Retention(settings, store, blobs, clock),
-            JobRetention(settings, store.jobs, blobs, clock),
+            Retention(settings, store, blobs, clock, metrics),
+            JobRetention(settings, store, blobs, clock, metrics),
+            SnapshotRetention(settings, store, clock, metrics),
+            OrphanedBlobs(store, blobs, clock, metrics),
             Archiving(settings, store, blobs, clock),
             *more,
         )

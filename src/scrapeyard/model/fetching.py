@@ -173,6 +173,23 @@ class Backoff(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
         return min(first * times, cap)
 
 
+SWEPT_KINDS = ("results", "artifacts", "html", "logs")
+"""What retention removes of a run or job that itself stays."""
+_MOST_DAYS = 3650
+
+
+class RetentionPolicy(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
+    """How long what a run or job leaves is kept, in days after its end. None: the operator's setting."""
+
+    days: Annotated[float | None, Rule("The run or job with all it left.", gt=0, le=_MOST_DAYS)] = None
+    results_days: Annotated[
+        float | None, Rule("Results; of a job its manifests, changes and exports too.", gt=0, le=_MOST_DAYS)
+    ] = None
+    artifacts_days: Annotated[float | None, Rule("Artifacts that are not HTML.", gt=0, le=_MOST_DAYS)] = None
+    html_days: Annotated[float | None, Rule("Artifacts that are HTML, kept pages too.", gt=0, le=_MOST_DAYS)] = None
+    logs_days: Annotated[float | None, Rule("What scripts wrote.", gt=0, le=_MOST_DAYS)] = None
+
+
 class FetchPolicy(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
     """What a run's fetches do when the script does not say. Empty and None: the platform's setting."""
 
@@ -231,3 +248,4 @@ class FetchPolicy(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
     ] = ""
     budget: BudgetLimits = BudgetLimits()
     backoff: Backoff = Backoff()
+    retention: RetentionPolicy = RetentionPolicy()

@@ -236,6 +236,10 @@ class Job(Struct, frozen=True, kw_only=True):
     archive: ArchiveState = ArchiveState.NONE
     archive_key: str = ""
     """Blob key of its archive; empty while there is none."""
+    swept: dict[str, float] = field(default_factory=dict)
+    """When retention removed results, artifacts, html or logs of the items that had ended by then."""
+    sweeping: bool = False
+    """Retention removes something now; nothing of it may run again meanwhile."""
     files_pending: bool = False
     """Cancelled, and its manifests and exports are not written yet."""
 
@@ -243,6 +247,10 @@ class Job(Struct, frozen=True, kw_only=True):
     def domain(self) -> str:
         """The site it is about, as the call names it or as its first address shows; empty if neither tells."""
         return str(self.source.get("domain", ""))
+
+    def swept_of(self, item: "Item") -> tuple[str, ...]:
+        """What retention removed of an item."""
+        return tuple(kind for kind, at in self.swept.items() if (item.finished_at or at) <= at)
 
     @property
     def gaps(self) -> tuple[str, ...]:

@@ -232,6 +232,14 @@ class Artifact(Struct, frozen=True, kw_only=True):
     key: str
     """Blob key."""
 
+    @property
+    def kind(self) -> str:
+        """Its retention: that of `results`, `html` or `artifacts`. Data and metadata of an item are results."""
+        if self.name in ("data.json", "metadata.json") and "/artifacts/" not in self.key:
+            return "results"
+        media = self.content_type.partition(";")[0].strip().lower()
+        return "html" if media in ("text/html", "application/xhtml+xml") else "artifacts"
+
 
 class Delivery(Struct, frozen=True, kw_only=True):
     """A message in the queue: everything a worker needs to run, so that it looks up nothing that may have changed.
@@ -351,6 +359,8 @@ class Run(Struct, frozen=True, kw_only=True):
     fetching: FetchPolicy = FetchPolicy()
     owner: str = ""
     """The client that called; empty while authentication was off."""
+    swept: dict[str, float] = field(default_factory=dict)
+    """When retention removed its results, artifacts, html or logs."""
 
     @property
     def partial(self) -> bool:

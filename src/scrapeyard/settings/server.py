@@ -246,6 +246,26 @@ class RetentionSettings(Section):
         gt=0,
         description="Days to keep runs and jobs that failed, and jobs whose items all failed; empty: as the others.",
     )
+    results_days: float | None = Field(
+        None,
+        gt=0,
+        description="Days to keep results, and manifests, changes and exports of jobs; empty: as long as the run or "
+        "job. Like the next three, a scraper or a call may set its own (`policy.retention`).",
+    )
+    artifacts_days: float | None = Field(
+        None, gt=0, description="Days to keep artifacts that are not HTML; empty: as long as the run or job."
+    )
+    html_days: float | None = Field(
+        None, gt=0, description="Days to keep artifacts that are HTML; empty: as long as the run or job."
+    )
+    logs_days: float | None = Field(
+        None, gt=0, description="Days to keep what scripts wrote; empty: as long as the run or job."
+    )
+    snapshots_days: float | None = Field(
+        None,
+        gt=0,
+        description="Days to keep the pages of a scope that nobody crawls any more; empty: always.",
+    )
     webhooks_days: float = Field(7, gt=0, description="Days to keep delivered or given-up webhook messages.")
     audit_days: float = Field(365, ge=1, description="Days to keep the audit of changes and refused calls.")
     usage_days: float = Field(

@@ -18,6 +18,7 @@ from scrapeyard.store.jobs.snapshots import SqlSnapshots
 from scrapeyard.store.operations import SqlKeys, SqlLeaders, SqlMeters, SqlSessions, SqlState, SqlWorkers
 from scrapeyard.store.overrides import SqlChannels, SqlProxies, SqlSites
 from scrapeyard.store.ports.store import Store
+from scrapeyard.store.retention import SqlSweeps
 from scrapeyard.store.runs.runs import SqlRuns
 from scrapeyard.store.schedules import SqlFirings, SqlSchedules
 from scrapeyard.store.sealed import ClearValues, SqlDataKeys, SqlScraperSecrets, load_keys
@@ -75,6 +76,7 @@ class SqlStore(Store):
         self.webhooks = SqlWebhooks(database)
         self.deliveries = SqlDeliveries(database)
         self.audit = SqlAudit(database)
+        self.sweeps = SqlSweeps(database)
 
     async def start(self) -> None:
         """Connect and bring the schema up to date. Safe to run twice, and from two processes at once. Raises

@@ -154,6 +154,7 @@ class Metrics:
             "dispatcher_duty_seconds", "Of one round of a duty of the leading dispatcher.", SECONDS, "duty"
         )
         self._duty_failures = self._counter("dispatcher_duty_failures", "Rounds of a duty that failed.", "duty")
+        self._swept = self._counter("swept", "Runs and jobs of which retention removed something, by kind.", "kind")
         self._leases = self._counter("leases_lost", "Runs and batches taken from workers that fell silent.", "kind")
 
     def _counter(self, name: str, words: str, *labels: str) -> Counter:
@@ -235,6 +236,11 @@ class Metrics:
         self._duty_seconds.labels(duty).observe(seconds)
         if not well:
             self._duty_failures.labels(duty).inc()
+
+    def swept(self, kinds: Iterable[str]) -> None:
+        """Retention has removed these kinds of something."""
+        for kind in kinds:
+            self._swept.labels(kind).inc()
 
     def lease_lost(self, kind: str) -> None:
         """A run or a batch was taken from a silent worker."""

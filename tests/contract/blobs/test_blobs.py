@@ -288,3 +288,14 @@ async def test_a_folder_that_goes_away(tmp_path: Path) -> None:
     (tmp_path / "blobs" / "a").touch()
     with pytest.raises(BlobsUnavailable):
         await blobs.put("a/b", b"x", "text/plain")
+
+
+async def test_folders_are_listed_and_many_objects_removed(blobs: Blobs) -> None:
+    names = ["runs/run_2/1/a", "runs/run_1/1/a", "job_1/b", "job_1/c"]
+    for name in names:
+        await blobs.put(name, b"x", "text/plain")
+    assert await blobs.folders("") == ["job_1", "runs"]
+    assert await blobs.folders("runs/") == ["run_1", "run_2"]
+    await blobs.delete([*names, "runs/missing"])
+    assert [await blobs.size(name) for name in names] == [None] * 4
+    assert await blobs.folders("nothing/") == []

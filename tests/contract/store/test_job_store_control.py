@@ -176,7 +176,7 @@ class TestControl:
         marked = await fetched(store, job)
         assert (marked.deleting, marked.files_pending) == (True, False)
         assert await store.items.redrive(job.id, ItemFilter(), None, NOW) is None
-        assert await store.jobs.finished_before(NOW - 1e6, 10) == [job.id]
+        assert [one.id for one in await store.sweeps.jobs_due(0.0, 10)] == [job.id]
         assert await store.jobs.delete(job.id)
         assert not await store.jobs.begin_delete(job.id)
         assert not await store.jobs.begin_delete("no\x00job")
@@ -213,24 +213,9 @@ class TestControl:
         assert await store.jobs.move(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
         assert await store.items.add(job.id, new_items(1, 50), 1, NOW) is None
         assert await store.jobs.move(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW + 5)
-        assert await store.jobs.finished_before(NOW + 5, 10) == []
-        assert await store.jobs.finished_before(NOW + 6, 10) == [job.id]
-
-    async def test_jobs_that_failed_have_a_retention_of_their_own(self, store: Store) -> None:
-        good, bad, unread = await a_running_job(store, 1), await a_running_job(store, 1), a_job()
-        for job, end in ((good, a_success), (bad, an_error)):
-            batch, items = await taken(store, job)
-            await store.batches.record(batch, "worker-1", 0, [end(items[0])], NOW)
-            await store.jobs.move(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
-            assert (await fetched(store, job)).all_failed is (job is bad)
-            await store.jobs.move(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW)
-        await store.jobs.create(unread)
-        await store.jobs.end_reading(unread.id, 0, "no such list", NOW)
-        failed = {bad.id, unread.id}
-        assert await store.jobs.finished_before(NOW + 50, 10, failed_before=NOW - 50) == [good.id]
-        assert set(await store.jobs.finished_before(NOW - 50, 10, failed_before=NOW + 50)) == failed
-        assert set(await store.jobs.finished_before(NOW + 50, 10)) == failed | {good.id}
-        assert (await fetched(store, bad)).warnings == ("every item ended as an error (1)",)
+        assert [one.id for one in await store.sweeps.jobs_due(NOW, 10)] == [job.id]
+        await store.sweeps.put_off([job.id], NOW + 6)
+        assert await store.sweeps.jobs_due(NOW + 5, 10) == []
 
     async def test_a_job_that_is_read_does_not_end(self, store: Store) -> None:
         job = a_job()

@@ -48,10 +48,12 @@ class TestUpkeep:
         old, new, open_run = begun(a_run()), begun(a_run()), begun(a_run())
         await store.runs.finish([an_ending(old, finished_at=NOW), an_ending(new, finished_at=NOW + 100)])
         await store.runs.begin([open_run])
-        assert await store.runs.delete_before(NOW + 50, 10) == [old.id]
-        assert await store.runs.delete_before(NOW + 50, 10) == []
+        assert await store.sweeps.old_runs(NOW + 50, 10) == [old.id]
+        await store.sweeps.delete_runs([old.id, open_run.id])
+        assert await store.sweeps.old_runs(NOW + 50, 10) == []
         assert await store.runs.get(old.id) is None
         assert await store.runs.get(new.id) is not None
+        assert await store.runs.get(open_run.id) is not None
 
     async def test_runs_that_failed_have_a_retention_of_their_own(self, store: Store) -> None:
         good, bad, later = begun(a_run()), begun(a_run()), begun(a_run())
@@ -63,12 +65,12 @@ class TestUpkeep:
                 an_ending(later, finished_at=NOW + 60, **failed),
             ]
         )
-        assert await store.runs.delete_before(NOW + 50, 10, failed_before=NOW - 50) == [good.id]
-        assert await store.runs.delete_before(NOW - 50, 10, failed_before=NOW + 50) == [bad.id]
+        assert await store.sweeps.old_runs(NOW + 50, 10, failed_before=NOW - 50) == [good.id]
+        assert await store.sweeps.old_runs(NOW - 50, 10, failed_before=NOW + 50) == [bad.id]
 
     async def test_retention_takes_no_more_than_the_limit(self, store: Store) -> None:
         await store.runs.finish([an_ending(begun(a_run())) for _ in range(5)])
-        assert [len(await store.runs.delete_before(NOW + 50, 3)) for _ in range(3)] == [3, 2, 0]
+        assert len(await store.sweeps.old_runs(NOW + 50, 3)) == 3
 
     async def test_counts(self, store: Store) -> None:
         assert await store.runs.counts() == {RunStatus.QUEUED: 0, RunStatus.RUNNING: 0}

@@ -12,6 +12,7 @@ _MEANINGS = {
     403: "The role or the scrapers of the caller's key do not allow it, or a web page from elsewhere asks for it.",
     404: "There is no such thing.",
     409: "What is there does not allow it; `detail` says why.",
+    410: "It was there; retention has removed it. `detail` says when.",
     413: "The body is too large.",
     415: "The body is not declared as something that is taken here.",
     416: "The range is not within the file.",

@@ -13,7 +13,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from scrapeyard.errors import BadRequest, InputInvalid, NotFound, Refusal, ScraperInvalid, ScrapeyardError, Unavailable
+from scrapeyard.errors import (
+    BadRequest,
+    InputInvalid,
+    NotFound,
+    Refusal,
+    ScraperInvalid,
+    ScrapeyardError,
+    Swept,
+    Unavailable,
+)
 from scrapeyard.gateway.http import languages
 from scrapeyard.gateway.http.paths import allowed_methods, nearest_path
 from scrapeyard.gateway.http.patterns import FORMS
@@ -45,6 +54,10 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "Not found",
         "Check the id: GET /api/runs, /api/jobs and /api/schedules list what there is. Runs and jobs are removed when "
         "their retention ends.",
+    ),
+    "swept": (
+        "Removed by retention",
+        "Run it again if it is still wanted; policy.retention says how long the next one is kept.",
     ),
     "no_such_path": ("There is no such path", "GET /docs or /api/openapi.json shows every path."),
     "scraper_not_found": ("No such scraper", "GET /api/scrapers lists what there is."),
@@ -341,6 +354,8 @@ async def _on_http(request: Request, error: Exception) -> Response:
 def _status(error: ScrapeyardError) -> int:
     if isinstance(error, NotFound):
         return 404
+    if isinstance(error, Swept):
+        return 410
     if isinstance(error, Unavailable):
         return 503
     if isinstance(error, InputInvalid | ScraperInvalid) or error.code == "idempotency_conflict":

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.errors import NotFound, Refusal
+from scrapeyard.errors import NotFound, Refusal, ScrapeyardError, Swept
 from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.jobs.calls import AppendCall, ChangeCall, RedriveCall, ShapeOptions
 from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier, Upload, shape_of, with_parts
@@ -18,6 +18,7 @@ from scrapeyard.inputs.formats.rows import BadRow
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.spool import KEPT, ListSummary, read_spool
 from scrapeyard.model import new_id
+from scrapeyard.model.instants import instant
 from scrapeyard.model.job import ArchiveState, Job, JobStatus, NewItem
 from scrapeyard.repository.manifest.items import is_same
 from scrapeyard.repository.port import Catalogue
@@ -99,6 +100,8 @@ class JobControl:
             raise Refusal("conflict", 409, "the job is being deleted, so it cannot be resumed")
         if job is not None and job.archive:
             raise _archived(job)
+        if job is not None and job.status is JobStatus.CANCELLED:
+            raise _swept(job, "resumed")
         log.info("jobs.reopened", job=before.id, items=before.counts.cancelled)
         await self._news.wake()
         return await self._told(before, job)
@@ -131,7 +134,9 @@ class JobControl:
         )
         count = await self._store.items.redrive(job_id, where, await self._changed(before, call), self._clock())
         if count is None:
-            raise _forbidden(await self.with_items(job_id), "be run again")
+            held = await self.with_items(job_id)
+            is_swept = held.sweeping or "results" in held.swept
+            raise _swept(held, "run again") if is_swept else _forbidden(held, "be run again")
         job = await self.get(job_id)
         if count:
             log.info("jobs.redriven", job=job_id, items=count)
@@ -260,6 +265,13 @@ def _there(job: Job | None, job_id: str) -> Job:
 
 def _forbidden(job: Job, what: str) -> Refusal:
     return Refusal("conflict", 409, f"the job is {job.status}, so it cannot {what}")
+
+
+def _swept(job: Job, what: str) -> ScrapeyardError:
+    if "results" in job.swept:
+        at = instant(job.swept["results"])
+        return Swept(f"retention removed the job's results at {at}, so it cannot be {what}; make a new job")
+    return Refusal("conflict", 409, f"retention removes something of the job now; it can be {what} in a moment")
 
 
 def _archived(job: Job) -> Refusal:

@@ -101,6 +101,10 @@ class JobDocument(Struct, frozen=True, kw_only=True):
             "a while after it was `cancelled`."
         ),
     ]
+    swept: Annotated[
+        dict[str, str],
+        Meta(description="When retention removed `results`, `artifacts`, `html` or `logs` of its items."),
+    ]
     archive: Annotated[
         ArchiveState, Meta(description="Where its items lie: empty for the database, `archived` for the blob store.")
     ]
@@ -209,6 +213,7 @@ class ItemDocument(Struct, frozen=True, kw_only=True):
     result: Annotated[Raw, Meta(description="Null before the end and where the data is an object: `artifacts` has it.")]
     result_bytes: int
     artifacts: list[ArtifactDocument]
+    swept: Annotated[tuple[str, ...], Meta(description="What retention has removed of it.")]
     links: ItemLinks
 
 
@@ -290,6 +295,7 @@ def _job(kind: type[Shown], job: Job, pace: JobPace, **more: Any) -> Shown:
         usage=job.use,
         exports=job.exports,
         files_pending=job.files_pending or job.status is JobStatus.FINISHING,
+        swept={kind: instant(at) for kind, at in job.swept.items()},
         archive=job.archive,
         webhook=_webhook(job),
         schedule_id=job.schedule_id or None,
@@ -309,19 +315,19 @@ def bad_rows(summary: ListSummary) -> list[BadRowDocument]:
     return [BadRowDocument(line=row.line, reason=row.reason, file=row.file) for row in summary.first]
 
 
-def item_document(job_id: str, item: Item) -> ItemDocument:
+def item_document(job: Job, item: Item) -> ItemDocument:
     """An item without its logs."""
-    return _item(ItemDocument, job_id, item)
+    return _item(ItemDocument, job.id, item, swept=job.swept_of(item))
 
 
-def whole_item(job_id: str, item: Item) -> WholeItemDocument:
+def whole_item(job: Job, item: Item) -> WholeItemDocument:
     """An item with its logs."""
-    return _item(WholeItemDocument, job_id, item, logs=item.logs)
+    return _item(WholeItemDocument, job.id, item, logs=item.logs, swept=job.swept_of(item))
 
 
-def dead_letter(job_id: str, item: Item) -> DeadLetterDocument:
+def dead_letter(job: Job, item: Item) -> DeadLetterDocument:
     """An item that ended as an error, among those of other jobs."""
-    return _item(DeadLetterDocument, job_id, item, job_id=job_id)
+    return _item(DeadLetterDocument, job.id, item, job_id=job.id, swept=job.swept_of(item))
 
 
 def _item(kind: type[ShownItem], of: str, item: Item, **more: Any) -> ShownItem:

@@ -8,7 +8,7 @@ from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.keys import MANIFESTS, ManifestKind
-from scrapeyard.errors import NotFound, Refusal
+from scrapeyard.errors import NotFound, Refusal, Swept
 from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.auth.owned import ExportId, JobId
 from scrapeyard.gateway.auth.ownership import owned_job
@@ -166,7 +166,7 @@ router = APIRouter(tags=["exports"], route_class=AnswerRoute)
     "/api/jobs/{job_id}/results",
     summary="Read a job's results",
     response_model=ResultsDocument | ManifestPartDocument,
-    responses=refusals(404, 422, 503),
+    responses=refusals(404, 410, 422, 503),
 )
 async def get_results(
     gateway: GatewayDep, request: Request, job_id: JobId, status: _Status = None, part: _Part = None
@@ -175,6 +175,7 @@ async def get_results(
     job has ended and its `files_pending` is false. With `part`: that part, as it is kept, at most 1,000 items."""
     desk = gateway.jobs
     job = await desk.control.get(job_id)
+    check_swept(job)
     if part is None:
         return respond(await _summary(desk, job, status))
     key = keys.manifest(job_id, _KINDS[status or "all"], part)
@@ -199,13 +200,14 @@ async def get_export(gateway: GatewayDep, export_id: ExportId) -> ExportDocument
     "/api/exports/{export_id}/download",
     summary="Download an export",
     response_class=AnyResponse,
-    responses={200: _WHOLE, 206: _SOME, **refusals(404, 409, 416, 422, 503)},
+    responses={200: _WHOLE, 206: _SOME, **refusals(404, 409, 410, 416, 422, 503)},
 )
 async def download_export(gateway: GatewayDep, request: Request, export_id: ExportId) -> Response:
     """Streamed. `Range` continues a download that broke off; `ETag` is the file's digest."""
     export = await _export(gateway.jobs, export_id)
     if export.state is not ExportState.DONE:
         raise Refusal("conflict", 409, f"the export is {export.state}: {export.error or 'it is not made yet'}")
+    check_swept(await gateway.jobs.control.get(export.job_id))
     return await _download(gateway.jobs, export, _range(request, export))
 
 
@@ -214,7 +216,7 @@ async def download_export(gateway: GatewayDep, request: Request, export_id: Expo
     status_code=202,
     summary="Wish for an export",
     response_model=ExportDocument,
-    responses={202: {"headers": LOCATION}, **refusals(400, 404, 409, 413, 422, 503)},
+    responses={202: {"headers": LOCATION}, **refusals(400, 404, 409, 410, 413, 422, 503)},
 )
 async def create_export(gateway: GatewayDep, identity: IdentityDep, job_id: JobId, call: ExportCall) -> Response:
     """Makes a file of the job's items as they are then. `diff` needs a job whose pages are remembered, or
@@ -223,10 +225,11 @@ async def create_export(gateway: GatewayDep, identity: IdentityDep, job_id: JobI
         against = await owned_job(gateway.services.store.jobs, identity, call.against)
         call = call.model_copy(update={"against": against})
     export = Export(id=new_id("export"), job_id=job_id, wish=call.wish(), created_at=gateway.jobs.clock())
-    await gateway.jobs.control.with_items(job_id)
+    check_swept(await gateway.jobs.control.with_items(job_id))
     if call.type == "diff":
         await _check_diff(gateway.jobs, job_id, call)
     if not await gateway.jobs.store.exports.add(export):
+        check_swept(await gateway.jobs.control.get(job_id))
         raise NotFound(f"no job {job_id}")
     return respond(export_document(export), 202, {"Location": f"/api/exports/{export.id}"})
 
@@ -240,11 +243,17 @@ async def list_exports(gateway: GatewayDep, job_id: JobId) -> ExportsDocument:
     )
 
 
+def check_swept(job: Job) -> None:
+    """Raises Swept if retention has removed the results of the job."""
+    if "results" in job.swept:
+        raise Swept(f"retention removed the results of job {job.id} at {instant(job.swept['results'])}")
+
+
 async def _check_diff(desk: JobService, job_id: str, call: ExportCall) -> None:
     """Refuse a comparison that cannot be made."""
     job = await desk.control.get(job_id)
     if call.against is not None:
-        await desk.control.with_items(call.against)
+        check_swept(await desk.control.with_items(call.against))
     elif policy_of(job) is None:
         raise Refusal(
             "conflict",

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from scrapeyard.blobs import keys
-from scrapeyard.errors import NotFound
+from scrapeyard.errors import NotFound, Swept
 from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.auth.owned import JobId
 from scrapeyard.gateway.http.answers import JSON, AnswerRoute
@@ -23,7 +23,8 @@ from scrapeyard.gateway.jobs.documents import (
     whole_item,
 )
 from scrapeyard.gateway.jobs.service import JobService
-from scrapeyard.model.job import Item
+from scrapeyard.model.instants import instant
+from scrapeyard.model.job import Item, Job
 from scrapeyard.store.ports.jobs import DeadLetterFilter, ItemFilter
 
 _MANIFEST = "manifest"
@@ -63,51 +64,65 @@ async def list_items(
     page = await gateway.jobs.store.items.page(job_id, where, cursor, limit)
     if not page.items:
         await gateway.jobs.control.with_items(job_id)
-    return ItemPageDocument(items=[item_document(job_id, item) for item in page.items], next_cursor=page.next_cursor)
+    job = await gateway.jobs.control.get(job_id)
+    return ItemPageDocument(items=[item_document(job, item) for item in page.items], next_cursor=page.next_cursor)
 
 
-@router.get("/api/jobs/{job_id}/items/{key}", summary="Look an item up", responses=refusals(404, 409, 422, 503))
+@router.get("/api/jobs/{job_id}/items/{key}", summary="Look an item up", responses=refusals(404, 409, 410, 422, 503))
 async def get_item(gateway: GatewayDep, job_id: JobId, key: ItemKey) -> WholeItemDocument:
     """With its result, error, logs and what it left."""
-    return whole_item(job_id, await _item(gateway.jobs, job_id, key))
+    job, item = await _item(gateway.jobs, job_id, key)
+    if item.result_bytes:
+        _check_swept(job, item, "results")
+    return whole_item(job, item)
 
 
 @router.get(
     "/api/jobs/{job_id}/items/{key}/download",
     summary="Download what an item left",
     response_class=AnyResponse,
-    responses={200: _BYTES, **refusals(404, 409, 422, 503)},
+    responses={200: _BYTES, **refusals(404, 409, 410, 422, 503)},
 )
 async def download_artifact(
     gateway: GatewayDep, request: Request, job_id: JobId, key: ItemKey, artifact: _Artifact = "data"
 ) -> Response:
     """Streamed, with its own content type."""
-    item = await _item(gateway.jobs, job_id, key)
-    return await _download(gateway.jobs, job_id, item, artifact, request.headers.get("accept-encoding", ""))
+    job, item = await _item(gateway.jobs, job_id, key)
+    return await _download(gateway.jobs, job, item, artifact, request.headers.get("accept-encoding", ""))
 
 
-async def _item(desk: JobService, job_id: str, key: str) -> Item:
+def _check_swept(job: Job, item: Item, kind: str) -> None:
+    """Raises Swept if retention has removed this kind of the item."""
+    if kind in job.swept_of(item):
+        at = instant(job.swept[kind])
+        raise Swept(f"retention removed the {kind} of item {item.key} of job {job.id} at {at}")
+
+
+async def _item(desk: JobService, job_id: str, key: str) -> tuple[Job, Item]:
     item = await desk.store.items.get(job_id, key)
     if item is None:
         await desk.control.with_items(job_id)
         raise NotFound(f"job {job_id} has no item {key}")
-    return item
+    return await desk.control.get(job_id), item
 
 
-async def _download(desk: JobService, job_id: str, item: Item, artifact: str, accepts: str) -> Response:
+async def _download(desk: JobService, job: Job, item: Item, artifact: str, accepts: str) -> Response:
     """Artifact names chosen by a script take precedence over the short names."""
     for name in (artifact, _SHORT.get(artifact, "")):
         for kept in item.artifacts:
             if kept.name == name:
+                _check_swept(job, item, kept.kind)
                 return await kept_object(desk.blobs, kept.key, kept.content_type, accepts, attachment(name))
     if _SHORT.get(artifact, artifact) == "data.json":
+        _check_swept(job, item, "results")
         headers = attachment(f"{item.key}.json")
         if item.result is not None:
             return Response(bytes(item.result), headers=headers, media_type=JSON)
         if item.result_key:
             return await kept_object(desk.blobs, item.result_key, JSON, accepts, headers)
     if artifact == _MANIFEST:
-        key = keys.item_manifest(job_id, item.key)
+        _check_swept(job, item, "results")
+        key = keys.item_manifest(job.id, item.key)
         try:
             return await kept_object(desk.blobs, key, JSON, accepts, attachment(f"{item.key}.json"))
         except NotFound:
@@ -137,4 +152,6 @@ async def list_dead_letters(
         sites=tuple(site) if site else None,
     )
     found, next_cursor = await gateway.jobs.store.items.dead_letters(where, cursor, limit)
-    return DeadLetterPageDocument(items=[dead_letter(*each) for each in found], next_cursor=next_cursor)
+    jobs = {job_id: await gateway.jobs.store.jobs.get(job_id) for job_id in {job_id for job_id, _ in found}}
+    shown = [dead_letter(job, item) for job_id, item in found if (job := jobs[job_id]) is not None]
+    return DeadLetterPageDocument(items=shown, next_cursor=next_cursor)

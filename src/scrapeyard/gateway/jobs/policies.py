@@ -95,7 +95,10 @@ def policy_of(call: JobPolicyCall, scraper: Scraper) -> JobPolicy:
     if "retries" not in call.model_fields_set and scraper.policy.retries is not None:
         retries = scraper.policy.retries
     timeout = scraper.policy.timeout_seconds if call.timeout_seconds is None else call.timeout_seconds
-    return replace(_stated(call), max_attempts=1 + retries, timeout_seconds=timeout)
+    stated = _stated(call)
+    kept = stated.fetching.retention.over(scraper.policy.fetching.retention)  # the dispatcher knows no manifests
+    fetching = replace(stated.fetching, retention=kept)
+    return replace(stated, max_attempts=1 + retries, timeout_seconds=timeout, fetching=fetching)
 
 
 def policy_over(call: JobPolicyCall, before: JobPolicy) -> JobPolicy:
@@ -138,7 +141,7 @@ def _given(model: BaseModel) -> dict[str, Any]:
 
 
 _PLAIN = frozenset(JobPolicy.__struct_fields__) - {"max_attempts", "fetching"}
-_FETCHING = frozenset({*rules_of(FetchPolicy), "item_budget"})
+_FETCHING = frozenset({*rules_of(FetchPolicy), "item_budget", "retention"})
 
 
 class HostManners(Struct, frozen=True, kw_only=True):

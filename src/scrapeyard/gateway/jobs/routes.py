@@ -179,7 +179,7 @@ async def pause_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
     return gateway.jobs.document(await gateway.jobs.control.pause(job_id))
 
 
-@router.post("/api/jobs/{job_id}/resume", summary="Resume a job", responses=refusals(404, 409, 422, 503))
+@router.post("/api/jobs/{job_id}/resume", summary="Resume a job", responses=refusals(404, 409, 410, 422, 503))
 async def resume_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
     """Goes on where it was paused, by a call, its breaker or its budget. A cancelled job goes on with the items that
     were cancelled, and with the rest of its source; its files are made anew. May be repeated."""
@@ -209,7 +209,9 @@ async def restore_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
     return gateway.jobs.document(await gateway.jobs.control.restore(job_id))
 
 
-@router.post("/api/jobs/{job_id}/redrive", summary="Run items again", responses=refusals(400, 404, 409, 413, 422, 503))
+@router.post(
+    "/api/jobs/{job_id}/redrive", summary="Run items again", responses=refusals(400, 404, 409, 410, 413, 422, 503)
+)
 async def redrive_job(gateway: GatewayDep, identity: IdentityDep, job_id: JobId, call: RedriveCall) -> RedrivenDocument:
     """Items that ended are run again from their first attempt: errors, unless the body says otherwise; items that were
     cancelled with their job come with them. Perhaps by another version, or by another policy."""

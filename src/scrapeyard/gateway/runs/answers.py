@@ -8,12 +8,13 @@ from msgspec.structs import replace
 from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.errors import NotFound, QueueUnavailable
+from scrapeyard.errors import NotFound, QueueUnavailable, Swept
 from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.http.answers import JSON, respond
 from scrapeyard.gateway.runs.documents import RunDocuments, encode, summary, whole
 from scrapeyard.gateway.runs.waiting import Waiters
 from scrapeyard.model import Cancel, Run, RunError, RunStatus
+from scrapeyard.model.instants import instant
 from scrapeyard.queues import messages
 from scrapeyard.queues.deliveries import announce
 from scrapeyard.queues.port import Queue
@@ -23,7 +24,8 @@ from scrapeyard.telemetry.events import get_log
 
 
 async def answer(run: Run, blobs: Blobs, headers: dict[str, str] | None = None, *, also: bool = False) -> Response:
-    """The whole run, as a 200; with `also`, its other names as well."""
+    """The whole run, as a 200; with `also`, its other names as well. Raises Swept if its result was removed."""
+    check_swept(run, "results")
     if not _in_blobs(run):
         return respond(whole(run, also=also), 200, headers)
     return StreamingResponse(await _first(_pieces(run, blobs, also=also)), 200, headers, JSON)
@@ -31,9 +33,16 @@ async def answer(run: Run, blobs: Blobs, headers: dict[str, str] | None = None, 
 
 async def answer_all(runs: Sequence[Run], blobs: Blobs, headers: dict[str, str] | None = None) -> Response:
     """Several whole runs, as a 200."""
+    runs = [_without_result(run) if "results" in run.swept else run for run in runs]
     if not any(map(_in_blobs, runs)):
         return respond(RunDocuments(runs=[whole(run) for run in runs]), 200, headers)
     return StreamingResponse(await _first(_all_pieces(runs, blobs)), 200, headers, JSON)
+
+
+def check_swept(run: Run, kind: str) -> None:
+    """Raises Swept if retention has removed this kind of the run."""
+    if kind in run.swept:
+        raise Swept(f"retention removed the {kind} of run {run.id} at {instant(run.swept[kind])}")
 
 
 def _in_blobs(run: Run) -> bool:
@@ -49,9 +58,12 @@ async def _all_pieces(runs: Sequence[Run], blobs: Blobs) -> AsyncGenerator[bytes
         if not _in_blobs(run):
             yield encode(whole(run))
             continue
-        async with aclosing(_pieces(run, blobs)) as pieces:
-            async for piece in pieces:
-                yield piece
+        try:
+            async with aclosing(_pieces(run, blobs)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except Swept:
+            yield encode(whole(_without_result(run)))
     yield b"]" if bare else b"]}"
 
 
@@ -60,8 +72,7 @@ async def _pieces(run: Run, blobs: Blobs, *, also: bool = False) -> AsyncGenerat
     try:
         first = await anext(stream, b"null")
     except NotFound:
-        yield encode(whole(_without_result(run), also=also))
-        return
+        raise Swept(f"the result of run {run.id} is no longer in the blob store") from None
     yield encode(summary(run, also=also))[:-1] + b',"result":' + first
     async for piece in stream:
         yield piece

@@ -5,12 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response, StreamingResponse
 
-from scrapeyard.errors import NotFound
+from scrapeyard.errors import NotFound, Swept
 from scrapeyard.gateway.auth.owned import RunId
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, begun, safe_type
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
+from scrapeyard.gateway.runs.answers import check_swept
 from scrapeyard.gateway.runs.documents import ArtifactsDocument, artifact
 from scrapeyard.model import Artifact, Run
 
@@ -32,12 +33,17 @@ async def list_artifacts(gateway: GatewayDep, run_id: RunId) -> ArtifactsDocumen
     "/api/scrape/{run_id}/artifacts/{name}",
     summary="Download an artifact",
     response_class=AnyResponse,
-    responses={200: _ANY, **refusals(404, 422, 503)},
+    responses={200: _ANY, **refusals(404, 410, 422, 503)},
 )
 async def get_artifact(gateway: GatewayDep, run_id: RunId, name: _Name) -> Response:
     """Streamed, with its own content type."""
-    kept = _named(await gateway.lookup.get(run_id), name)
-    pieces = await begun(gateway.services.blobs.stream(kept.key))
+    run = await gateway.lookup.get(run_id)
+    kept = _named(run, name)
+    check_swept(run, kept.kind)
+    try:
+        pieces = await begun(gateway.services.blobs.stream(kept.key))
+    except NotFound:
+        raise Swept(f"artifact {name} of run {run_id} is no longer in the blob store") from None
     return StreamingResponse(pieces, headers=_headers(kept), media_type=safe_type(kept.content_type))
 
 

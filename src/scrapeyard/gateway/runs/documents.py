@@ -142,6 +142,9 @@ class Summary(Struct, frozen=True, kw_only=True):
         WaitDocument | None, Meta(description="What it waits for now, about a second old; null if it does not wait.")
     ]
     artifacts: list[ArtifactDocument]
+    swept: Annotated[
+        dict[str, str], Meta(description="When retention removed its `results`, `artifacts`, `html` or `logs`.")
+    ]
     links: Links
     url: Annotated[str | None, also_called("input.url")] | UnsetType = UNSET
     error_message: Annotated[str | None, also_called("error.message")] | UnsetType = UNSET
@@ -250,6 +253,7 @@ def _fill(kind: type[Shown], run: Run, **more: Any) -> Shown:
         progress=run.progress,
         waiting=_waiting(run),
         artifacts=[artifact(run.id, kept) for kept in run.artifacts],
+        swept={kind: instant(at) for kind, at in run.swept.items()},
         links=links(run.id),
         **more,
     )

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from scrapeyard.model import Backoff as BackoffPolicy
 from scrapeyard.model import BudgetLimits, FetchPolicy
-from scrapeyard.model.fetching import RETRIES, TIMEOUT_SECONDS, Rule, rules_of
+from scrapeyard.model.fetching import RETRIES, TIMEOUT_SECONDS, RetentionPolicy, Rule, rules_of
 
 
 def field_of(rule: Rule, default: Any = None, *, description: str = "") -> Any:
@@ -31,6 +31,10 @@ class Backoff(_model_of(BackoffPolicy)):  # type: ignore[misc] # its fields are 
     """How long to wait before another attempt, unless the site says."""
 
 
+class KeepDays(_model_of(RetentionPolicy)):  # type: ignore[misc] # its fields are the struct's
+    """How long what it leaves is kept, in days after its end; null: as the operator set it."""
+
+
 class _Effort(BaseModel):
     """The last base of `Policy`: pydantic lists its fields first."""
 
@@ -47,6 +51,7 @@ class Policy(_model_of(FetchPolicy), _Effort):  # type: ignore[misc] # its field
 
     budget: Budget = Budget()
     backoff: Backoff = Backoff()
+    retention: KeepDays = KeepDays()
 
 
 _FETCHING = frozenset(FetchPolicy.__struct_fields__)

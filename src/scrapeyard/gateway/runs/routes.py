@@ -44,7 +44,7 @@ The same `Idempotency-Key` with the same body runs once and answers alike."""
 _RESPONSES: Responses = {
     200: {"model": RunDocument | RunDocuments, "description": "Finished in time and succeeded.", "headers": HEADERS},
     202: {"model": Handle | Handles, "description": "Goes on; it is durable.", "headers": HEADERS | LOCATION},
-    **refusals(400, 404, 413, 415, 422, 429, 503),
+    **refusals(400, 404, 410, 413, 415, 422, 429, 503),
     **bad_ends(),
 }
 
@@ -125,11 +125,14 @@ async def list_runs(
 
 
 @router.get(
-    "/api/scrape/{run_id}", summary="Look a run up", response_model=RunDocument, responses=refusals(404, 422, 429, 503)
+    "/api/scrape/{run_id}",
+    summary="Look a run up",
+    response_model=RunDocument,
+    responses=refusals(404, 410, 422, 429, 503),
 )
 async def get_run(gateway: GatewayDep, request: Request, run_id: RunId, wait: Wait = 0) -> Response:
-    """Always 200 for a run there is, however it ended. With `wait`, answers when it has ended or the wait is over,
-    whichever is first."""
+    """200 for a run there is, however it ended; 410 if retention has removed its result. With `wait`, answers when it
+    has ended or the wait is over, whichever is first."""
     run = await gateway.lookup.get(run_id)
     if wait and not run.status.is_final:
         run = await _follow(gateway, request, run, min(wait, gateway.services.settings.gateway.max_wait_seconds))
@@ -137,7 +140,7 @@ async def get_run(gateway: GatewayDep, request: Request, run_id: RunId, wait: Wa
 
 
 @router.delete(
-    "/api/scrape/{run_id}", summary="Cancel a run", response_model=RunDocument, responses=refusals(404, 422, 503)
+    "/api/scrape/{run_id}", summary="Cancel a run", response_model=RunDocument, responses=refusals(404, 410, 422, 503)
 )
 async def cancel_run(gateway: GatewayDep, run_id: RunId) -> Response:
     """A queued run is cancelled at once; a running one is told to stop; one that has ended stays as it is. May be
@@ -154,13 +157,14 @@ async def cancel_run(gateway: GatewayDep, run_id: RunId) -> Response:
     response_model=LogsDocument,
     responses={
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-        **refusals(404, 422, 503),
+        **refusals(404, 410, 422, 503),
     },
 )
 async def get_logs(gateway: GatewayDep, request: Request, run_id: RunId) -> Response:
     """What the last recorded attempt wrote to stdout, stderr and its log. As lines of text with `Accept:
     text/plain`."""
     run = await gateway.lookup.get(run_id)
+    answers.check_swept(run, "logs")
     lines, cut = await gateway.services.store.runs.logs(run.id)
     if _wants_text(request):
         text = "".join(map(_line, lines)) + ("(cut)\n" if cut else "")

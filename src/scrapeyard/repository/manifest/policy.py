@@ -7,7 +7,7 @@ from typing import Any, get_args
 from msgspec import convert
 
 from scrapeyard.model import Backoff, BudgetLimits, Defaults, FetchPolicy, Priority
-from scrapeyard.model.fetching import RETRIES, TIMEOUT_SECONDS, Rule, rules_of
+from scrapeyard.model.fetching import RETRIES, TIMEOUT_SECONDS, RetentionPolicy, Rule, rules_of
 from scrapeyard.repository.manifest.values import Place, meant
 
 Rules = Mapping[str, "Rule | Rules"]
@@ -22,6 +22,7 @@ RULES: Rules = {
     **rules_of(FetchPolicy),
     "budget": rules_of(BudgetLimits),
     "backoff": rules_of(Backoff),
+    "retention": rules_of(RetentionPolicy),
 }
 """Keys of `[policy]`; a mapping stands for a table."""
 _TYPES = {int: "integer", float: "number", bool: "boolean", str: "string"}

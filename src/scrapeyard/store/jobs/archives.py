@@ -43,8 +43,11 @@ class SqlArchives(SqlPart):
 
     async def older(self, finished_before: float, limit: int) -> list[str]:
         """Jobs that could be archived."""
-        ready = (JOBS.c.finished_at < finished_before, JOBS.c.archive == "", ~JOBS.c.deleting, ~JOBS.c.files_pending)
-        rows = await self._database.fetch(select(JOBS.c.id).where(*ready).order_by(JOBS.c.finished_at).limit(limit))
+        ready = (JOBS.c.finished_at < finished_before, JOBS.c.archive == "")
+        free = (~JOBS.c.deleting, ~JOBS.c.files_pending, ~JOBS.c.sweeping)
+        rows = await self._database.fetch(
+            select(JOBS.c.id).where(*ready, *free).order_by(JOBS.c.finished_at).limit(limit)
+        )
         return [row["id"] for row in rows]
 
     async def rows(self, job: Job) -> AsyncIterator[RowBlock]:
@@ -122,7 +125,8 @@ class SqlArchives(SqlPart):
 
 
 def _is_ready(job: Fields) -> bool:
-    return job["status"] in FINAL_JOB and job["archive"] == ArchiveState.NONE and not job["files_pending"]
+    is_free = job["archive"] == ArchiveState.NONE and not job["sweeping"]
+    return job["status"] in FINAL_JOB and is_free and not job["files_pending"]
 
 
 def _block(table: Table, found: Any) -> RowBlock:

@@ -25,6 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
 from scrapeyard.store.database.database import SqlPart
+from scrapeyard.store.jobs.rows import to_swept
 from scrapeyard.store.tables.jobs import JOBS
 from scrapeyard.store.tables.runs import ID, METADATA
 
@@ -66,12 +67,15 @@ class SqlExports(SqlPart):
     """The ExportStore."""
 
     async def add(self, export: Export) -> bool:
-        """Write it as QUEUED. Replaces a final one of the same id, else leaves it. False if there is no such job."""
+        """Write it as QUEUED. Replaces a final one of the same id, else leaves it. False if there is no such job, or
+        its results were swept."""
         row = _row(export)
 
         async def work(connection: AsyncConnection) -> bool:
             # The row is locked until the end, so that the job is not deleted meanwhile.
-            if await connection.scalar(select(JOBS.c.id).where(JOBS.c.id == export.job_id).with_for_update()) is None:
+            query = select(JOBS.c.id, JOBS.c.swept).where(JOBS.c.id == export.job_id).with_for_update()
+            job = (await connection.execute(query)).mappings().first()
+            if job is None or "results" in to_swept(job):
                 return False
             insert = self._database.insert(EXPORTS).values(row)
             over = {name: insert.excluded[name] for name in row if name != "id"}

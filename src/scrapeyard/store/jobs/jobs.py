@@ -17,7 +17,7 @@ from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.counters import put_back
 from scrapeyard.store.jobs.locks import TAKES_ITEMS, change_job, locked_batch, locked_job, moved_deadline, status_values
 from scrapeyard.store.jobs.redrive import PIECE
-from scrapeyard.store.jobs.rows import Fields, job_row, source_values, to_breaker, to_job, to_policy
+from scrapeyard.store.jobs.rows import Fields, job_row, source_values, to_breaker, to_job, to_policy, to_swept
 from scrapeyard.store.ports.jobs import JobFilter, JobPage
 from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
 
@@ -28,7 +28,6 @@ _OUT: Final = JOBS.c.queued + JOBS.c.in_progress
 _DUE: Final = exists().where(WAITING.c.job == JOBS.c.number, WAITING.c.not_before <= bindparam("now"))
 _FILES_PENDING: Final[ColumnElement[bool]] = literal_column("jobs.files_pending")
 """Spelled out, since SQLite uses a partial index only if the query contains exactly its condition."""
-_FAILED: Final = or_(JOBS.c.status == JobStatus.FAILED.value, and_(JOBS.c.total > 0, JOBS.c.error == JOBS.c.total))
 _BY_BREAKER: Final = and_(JOBS.c.status == JobStatus.PAUSED.value, JOBS.c.breaker_until.is_not(None))
 
 BY_ITEM: Final = (OUTCOMES, WAITING, ITEMS)
@@ -235,21 +234,10 @@ class SqlJobs(SqlPart):
         await self._database.play(partial(_delete_rest, number))
         return True
 
-    async def finished_before(
-        self, finished_before: float, limit: int, *, failed_before: float | None = None
-    ) -> list[str]:
-        """Ids of final jobs past the retention, the oldest first, and of those whose deletion was interrupted."""
-        old = JOBS.c.finished_at < finished_before
-        if failed_before is not None:
-            old = or_(and_(old, ~_FAILED), and_(JOBS.c.finished_at < failed_before, _FAILED))
-        query = select(JOBS.c.id).where(or_(old, JOBS.c.deleting)).order_by(JOBS.c.finished_at).limit(limit)
-        rows = await self._database.fetch(query)
-        return [row["id"] for row in rows]
-
     async def _marked(self, job_id: str) -> tuple[int, int] | None:
         """Mark a job as being deleted; returns its number, and how many items it has."""
         final = JOBS.c.status.in_([status.value for status in FINAL_JOB])
-        mark = update(JOBS).where(JOBS.c.id == job_id, final).values(deleting=True, files_pending=False)
+        mark = update(JOBS).where(JOBS.c.id == job_id, final).values(deleting=True, files_pending=False, sweep_at=0.0)
         rows = await self._database.change(mark.returning(JOBS.c.number, JOBS.c.total)) if is_id(job_id) else ()
         return (rows[0]["number"], rows[0]["total"]) if rows else None
 
@@ -304,11 +292,16 @@ def _cancelled(job: Fields, kill: bool, now: float, fault: str) -> dict[str, Any
 
 
 def _reopened(job: Fields, now: float) -> dict[str, Any]:
-    if job["status"] != JobStatus.CANCELLED or job["deleting"] or job["archive"]:
+    if job["status"] != JobStatus.CANCELLED or job["deleting"] or job["archive"] or _is_swept(job):
         return {}
     counts = {"pending": job["cancelled"], "cancelled": 0}
     anew = {"kill": False, "fault": None, "deadline": None, "breaker": json.encode(closed(to_breaker(job)))}
     return status_values(JobStatus.RUNNING, now) | counts | anew | {"reading": job["unread"], "unread": False}
+
+
+def _is_swept(job: Fields) -> bool:
+    """Whether retention removes something now, or has removed results: then its files would lack them."""
+    return bool(job["sweeping"]) or "results" in to_swept(job)
 
 
 async def _withdraw(database: Database, job_id: str, now: float) -> None:

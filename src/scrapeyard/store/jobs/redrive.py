@@ -11,7 +11,7 @@ from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.item_queries import keyed, of_outcomes
 from scrapeyard.store.jobs.locks import change_job, locked_job, moved_deadline, status_values
-from scrapeyard.store.jobs.rows import Fields, counted_statuses, pinned_text
+from scrapeyard.store.jobs.rows import Fields, counted_statuses, pinned_text, to_swept
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.tables.jobs import OUTCOMES, WAITING
 
@@ -48,6 +48,8 @@ class Redrive:
         """How many, and the number to continue after; None if that was all."""
         job = yield from locked_job(self._job_id)
         if job is None or job["status"] not in _REDRIVEN or job["deleting"] or job["archive"]:
+            return None
+        if job["sweeping"] or "results" in to_swept(job):
             return None
         back = job["cancelled"]
         gone, last = yield from self._reopen(job, after)

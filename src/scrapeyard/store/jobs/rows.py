@@ -41,6 +41,7 @@ _SOURCE: Final = json.Decoder(dict[str, Any])
 _ERROR: Final = json.Decoder(RunError)
 _BREAKER: Final = json.Decoder(BreakerState)
 _USAGE: Final = json.Decoder(Usage)
+_SWEPT: Final = json.Decoder(dict[str, float])
 _STATUSES: Final = json.Decoder(dict[int, int])
 
 
@@ -101,6 +102,9 @@ def job_row(job: Job) -> Row:
         "breaker": json.encode(job.breaker),
         "use": json.encode(job.use),
         "http_statuses": None,
+        "swept": None,
+        "sweeping": False,
+        "sweep_at": 0.0,
     }
 
 
@@ -132,8 +136,15 @@ def to_job(row: Fields) -> Job:
         deleting=bool(row["deleting"]),
         files_pending=bool(row["files_pending"]),
         archive=ArchiveState(row["archive"]),
+        swept=to_swept(row),
+        sweeping=bool(row["sweeping"]),
         **{name: row[name] for name in _PLAIN},
     )
+
+
+def to_swept(row: Fields) -> dict[str, float]:
+    """What retention removed of a job, by kind."""
+    return _SWEPT.decode(row["swept"]) if row["swept"] else {}
 
 
 def to_counts(row: Fields) -> Counts:

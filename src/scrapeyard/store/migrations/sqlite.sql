@@ -3,7 +3,7 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0023');
+INSERT INTO "alembic_version" VALUES('0024');
 
 CREATE TABLE api_keys (
 	id TEXT NOT NULL, 
@@ -263,7 +263,7 @@ CREATE TABLE jobs (
 	source BLOB NOT NULL, 
 	fault BLOB, 
 	breaker BLOB NOT NULL, 
-	use BLOB NOT NULL, files_pending BOOLEAN DEFAULT 0 NOT NULL CONSTRAINT jobs_files_pending CHECK (NOT files_pending OR status = 'cancelled'), http_statuses BLOB, redrives BIGINT DEFAULT '0' NOT NULL, profile TEXT DEFAULT '' NOT NULL, unread BOOLEAN DEFAULT 0 NOT NULL, deadline DOUBLE, archive TEXT DEFAULT '' NOT NULL, archive_key TEXT DEFAULT '' NOT NULL, domain TEXT DEFAULT '' NOT NULL, 
+	use BLOB NOT NULL, files_pending BOOLEAN DEFAULT 0 NOT NULL CONSTRAINT jobs_files_pending CHECK (NOT files_pending OR status = 'cancelled'), http_statuses BLOB, redrives BIGINT DEFAULT '0' NOT NULL, profile TEXT DEFAULT '' NOT NULL, unread BOOLEAN DEFAULT 0 NOT NULL, deadline DOUBLE, archive TEXT DEFAULT '' NOT NULL, archive_key TEXT DEFAULT '' NOT NULL, domain TEXT DEFAULT '' NOT NULL, swept BLOB, sweeping BOOLEAN DEFAULT 0 NOT NULL, sweep_at DOUBLE DEFAULT '0' NOT NULL, 
 	CONSTRAINT jobs_status CHECK (status IN ('creating', 'running', 'paused', 'cancelling', 'finishing', 'completed', 'cancelled', 'failed')), 
 	CONSTRAINT jobs_priority CHECK (priority IN ('high', 'normal', 'low')), 
 	CONSTRAINT jobs_counts CHECK (total = pending + queued + in_progress + success + error + cancelled AND pending >= 0 AND queued >= 0 AND in_progress >= 0 AND success >= 0 AND error >= 0 AND cancelled >= 0), 
@@ -357,7 +357,7 @@ CREATE TABLE runs (
 	error BLOB, 
 	report BLOB, 
 	result BLOB, 
-	logs BLOB, fetching BLOB, owner TEXT DEFAULT '' NOT NULL, 
+	logs BLOB, fetching BLOB, owner TEXT DEFAULT '' NOT NULL, swept BLOB, sweep_at DOUBLE, 
 	PRIMARY KEY (id), 
 	CONSTRAINT runs_status CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')), 
 	CONSTRAINT runs_priority CHECK (priority IN ('high', 'normal', 'low')), 
@@ -594,3 +594,7 @@ CREATE INDEX fetch_meters_by_site ON fetch_meters (site, day);
 CREATE INDEX fetch_meters_by_job ON fetch_meters (job_id, day);
 
 CREATE INDEX fetch_meters_by_client ON fetch_meters (client, day);
+
+CREATE INDEX runs_to_sweep ON runs (sweep_at) WHERE sweep_at IS NOT NULL;
+
+CREATE INDEX jobs_to_sweep ON jobs (sweep_at) WHERE finished_at IS NOT NULL;

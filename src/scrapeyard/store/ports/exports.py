@@ -17,7 +17,7 @@ class ExportStore(Protocol):
 
     async def add(self, export: Export) -> bool:
         """Write it as QUEUED. One of the same id is replaced if it is final (its job ran again), else left as it is.
-        False if there is no such job."""
+        False if there is no such job, or retention has removed its results."""
 
     async def get(self, export_id: str) -> Export | None:
         """One export; None if there is none."""

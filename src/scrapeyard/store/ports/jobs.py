@@ -117,18 +117,12 @@ class JobStore(Protocol):
         changed, if it was redriven or deleted meanwhile, even if it was cancelled again."""
 
     async def begin_delete(self, job_id: str) -> bool:
-        """Mark a final job as being deleted: it can no longer be redriven, and `finished_before` returns it until it is
-        gone. Remove its objects, then call `delete`. False if there is none or it is not final."""
+        """Mark a final job as being deleted: it can no longer be redriven, and `SweepStore.jobs_due` returns it until
+        it is gone. Remove its objects, then call `delete`. False if there is none or it is not final."""
 
     async def delete(self, job_id: str) -> bool:
         """Delete a final job with all its rows, in pieces: may be called again after an interruption. False if there is
         none or it is not final."""
-
-    async def finished_before(
-        self, finished_before: float, limit: int, *, failed_before: float | None = None
-    ) -> list[str]:
-        """Ids of final jobs past the retention. For jobs that failed, or whose items all did, `failed_before` counts
-        instead, unless it is None."""
 
 
 class ItemFilter(Struct, frozen=True, kw_only=True):

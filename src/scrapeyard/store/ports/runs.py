@@ -108,12 +108,6 @@ class RunStore(Protocol):
     async def retry(self, run_id: str, attempt: int, now: float) -> bool:
         """Put a RUNNING run whose worker was lost back to QUEUED at `attempt` + 1, due now. False if it moved on."""
 
-    async def delete_before(
-        self, finished_before: float, limit: int, *, failed_before: float | None = None
-    ) -> list[str]:
-        """Delete final runs past the retention; returns their ids, so that their blobs can be deleted too. For runs
-        that failed, `failed_before` counts instead, unless it is None."""
-
     async def counts(self) -> dict[RunStatus, int]:
         """How many runs are not final, by status."""
 

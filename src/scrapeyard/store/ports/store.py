@@ -10,6 +10,7 @@ from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobSt
 from scrapeyard.store.ports.keys import ApiKeyStore
 from scrapeyard.store.ports.operations import LeaderStore, MeterStore, SessionStore, StateStore, WorkerStore
 from scrapeyard.store.ports.overrides import ChannelStore, ProxyStore, SiteStore
+from scrapeyard.store.ports.retention import SweepStore
 from scrapeyard.store.ports.runs import KeyStore, RunStore
 from scrapeyard.store.ports.schedules import FiringStore, ScheduleStore
 from scrapeyard.store.ports.secrets import ScraperSecretStore
@@ -46,6 +47,7 @@ class Store(Protocol):
     webhooks: WebhookStore
     deliveries: DeliveryStore
     audit: AuditStore
+    sweeps: SweepStore
 
     async def start(self) -> None:
         """Connect and migrate the schema. Safe to run twice, and from two processes at once."""

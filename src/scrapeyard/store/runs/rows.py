@@ -73,6 +73,7 @@ LISTED: Final = tuple(column for column in WHOLE if column.name != "result")
 
 _NO_REPORT: Final = StoredReport()
 _NO_POLICY: Final = FetchPolicy()
+_SWEPT: Final = json.Decoder(dict[str, float])
 _POLICY: Final = json.Decoder(FetchPolicy)
 _REPORT: Final = json.Decoder(StoredReport)
 _ERROR: Final = json.Decoder(RunError)
@@ -152,6 +153,7 @@ def to_run(row: RowMapping) -> Run:
         progress=report.progress,
         waiting=report.waiting,
         fetching=_POLICY.decode(row["fetching"]) if row["fetching"] else _NO_POLICY,
+        swept=_SWEPT.decode(row["swept"]) if row["swept"] else {},
         **{name: row[name] for name in _PLAIN},
     )
 
@@ -219,6 +221,7 @@ def _row(run: Run) -> Row:
         "input": bytes(run.input),
         "fetching": None if run.fetching == _NO_POLICY else packed(run.fetching),
         "resolved": packed(run.resolved),
+        "sweep_at": None if run.fetching.retention == _NO_POLICY.retention else run.created_at,
     } | _BLANK
 
 
@@ -237,6 +240,7 @@ _BLANK: Final[Row] = {
     "report": None,
     "result": None,
     "logs": None,
+    "swept": None,
 }
 
 

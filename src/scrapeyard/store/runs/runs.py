@@ -12,12 +12,9 @@ from sqlalchemy import (
     RowMapping,
     Select,
     Update,
-    and_,
     case,
-    delete,
     func,
     null,
-    or_,
     select,
     union_all,
     update,
@@ -210,18 +207,6 @@ class SqlRuns(SqlPart):
         statement = _at(run_id, attempt).where(RUNNING).values(_put_back(now) | {"attempt": following})
         rows = await self._database.change(statement.returning(RUNS.c.status))
         return bool(rows) and rows[0]["status"] == RunStatus.QUEUED.value
-
-    async def delete_before(
-        self, finished_before: float, limit: int, *, failed_before: float | None = None
-    ) -> list[str]:
-        """Delete final runs past the retention, the oldest first; returns their ids."""
-        old = RUNS.c.finished_at < finished_before
-        if failed_before is not None:
-            failed = RUNS.c.status == RunStatus.FAILED.value
-            old = or_(and_(old, ~failed), and_(RUNS.c.finished_at < failed_before, failed))
-        some = select(RUNS.c.id).where(old).order_by(RUNS.c.finished_at).limit(limit)
-        rows = await self._database.change(delete(RUNS).where(RUNS.c.id.in_(some)).returning(RUNS.c.id))
-        return [row["id"] for row in rows]
 
     async def counts(self) -> dict[RunStatus, int]:
         """How many runs are not final, by status; both statuses are always present."""

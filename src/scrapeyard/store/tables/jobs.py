@@ -78,6 +78,9 @@ JOBS = Table(
     Column("domain", Text, nullable=False, server_default=""),
     Column("archive", Text, nullable=False, server_default=""),
     Column("archive_key", Text, nullable=False, server_default=""),
+    Column("swept", LargeBinary),
+    Column("sweeping", Boolean, nullable=False, server_default=false()),
+    Column("sweep_at", Double, nullable=False, server_default="0"),
     CheckConstraint(
         "status IN ('creating', 'running', 'paused', 'cancelling', 'finishing', 'completed', 'cancelled', 'failed')",
         name="jobs_status",
@@ -105,6 +108,7 @@ JOBS = Table(
     Index("jobs_by_schedule", "schedule_id", "id"),
     Index("jobs_by_finished_at", "finished_at"),
     index_where("files_pending", "jobs_with_files_pending", "id"),
+    index_where("finished_at IS NOT NULL", "jobs_to_sweep", "sweep_at"),
     sqlite_autoincrement=True,
 )
 

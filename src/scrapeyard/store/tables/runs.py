@@ -71,6 +71,8 @@ RUNS = Table(
     Column("result", LargeBinary),
     Column("logs", LargeBinary),
     Column("owner", Text, nullable=False, server_default=""),
+    Column("swept", LargeBinary),
+    Column("sweep_at", Double),
     CheckConstraint("status IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="runs_status"),
     CheckConstraint("priority IN ('high', 'normal', 'low')", name="runs_priority"),
     CheckConstraint("attempt >= 1 AND max_attempts >= 1", name="runs_attempt"),
@@ -94,6 +96,7 @@ RUNS = Table(
     index_where("status = 'queued' AND not_before IS NOT NULL", "runs_waiting", "status", "not_before"),
     index_where("status = 'queued' AND not_before IS NULL", "runs_published", "status", "queued_at"),
     index_where("status = 'running'", "runs_leased", "status", "lease_until"),
+    index_where("sweep_at IS NOT NULL", "runs_to_sweep", "sweep_at"),
 )
 
 WORKERS = Table(
