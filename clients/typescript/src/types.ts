@@ -371,6 +371,8 @@ export type CreatedJobDocument = {
   exports: Array<WishDocument>;
   /** Whether manifests and exports are still being written: while the job is `finishing`, and for a while after it was `cancelled`. */
   files_pending: boolean;
+  /** When retention removed `results`, `artifacts`, `html` or `logs` of its items. */
+  swept: Record<string, string>;
   /** Where its items lie: empty for the database, `archived` for the blob store. */
   archive: ArchiveState;
   /** Who is told what happens; null: nobody. */
@@ -451,6 +453,8 @@ export type DeadLetterDocument = {
   result_bytes: number;
   /** Files that were kept. */
   artifacts: Array<ArtifactDocument>;
+  /** What retention has removed of it. */
+  swept: Array<string>;
   /** Where to go from here. */
   links: ItemLinks;
   /** The job's id. */
@@ -874,6 +878,8 @@ export type ItemDocument = {
   result_bytes: number;
   /** Files that were kept. */
   artifacts: Array<ArtifactDocument>;
+  /** What retention has removed of it. */
+  swept: Array<string>;
   /** Where to go from here. */
   links: ItemLinks;
 };
@@ -1107,6 +1113,8 @@ export type JobDocument = {
   exports: Array<WishDocument>;
   /** Whether manifests and exports are still being written: while the job is `finishing`, and for a while after it was `cancelled`. */
   files_pending: boolean;
+  /** When retention removed `results`, `artifacts`, `html` or `logs` of its items. */
+  swept: Record<string, string>;
   /** Where its items lie: empty for the database, `archived` for the blob store. */
   archive: ArchiveState;
   /** Who is told what happens; null: nobody. */
@@ -1225,6 +1233,8 @@ export type JobPolicyCall = {
   budget?: Budget;
   /** How long to wait before each further attempt. */
   backoff?: Backoff;
+  /** How long what it leaves is kept, in days after its end. */
+  retention?: KeepDays;
   /** Items begun a second; null: as workers take them. */
   rate?: number | null;
   /** Items that may begin at once after a rest. */
@@ -1266,6 +1276,20 @@ export type JobsCount = {
   solver: SolverCount;
   /** Whether there are more than were counted. */
   more: boolean;
+};
+
+/** How long what it leaves is kept, in days after its end; null: as the operator set it. */
+export type KeepDays = {
+  /** The run or job with all it left. */
+  days?: number | null;
+  /** Results; of a job its manifests, changes and exports too. */
+  results_days?: number | null;
+  /** Artifacts that are not HTML. */
+  artifacts_days?: number | null;
+  /** Artifacts that are HTML, kept pages too. */
+  html_days?: number | null;
+  /** What scripts wrote. */
+  logs_days?: number | null;
 };
 
 /** A key to make. */
@@ -1746,6 +1770,8 @@ export type Policy = {
   budget?: Budget;
   /** How long to wait before each further attempt. */
   backoff?: Backoff;
+  /** How long what it leaves is kept, in days after its end. */
+  retention?: KeepDays;
 };
 
 /** What a call that does not say gets. Null and empty: the platform's own default. */
@@ -2059,6 +2085,8 @@ export type RunDocument = {
   waiting: WaitDocument | null;
   /** Files that were kept. */
   artifacts: Array<ArtifactDocument>;
+  /** When retention removed its `results`, `artifacts`, `html` or `logs`. */
+  swept: Record<string, string>;
   /** Where to go from here. */
   links: Links;
   /** @deprecated Another name of `input.url`. */
@@ -2974,6 +3002,8 @@ export type Summary = {
   waiting: WaitDocument | null;
   /** Files that were kept. */
   artifacts: Array<ArtifactDocument>;
+  /** When retention removed its `results`, `artifacts`, `html` or `logs`. */
+  swept: Record<string, string>;
   /** Where to go from here. */
   links: Links;
   /** @deprecated Another name of `input.url`. */
@@ -3238,6 +3268,8 @@ export type WholeItemDocument = {
   result_bytes: number;
   /** Files that were kept. */
   artifacts: Array<ArtifactDocument>;
+  /** What retention has removed of it. */
+  swept: Array<string>;
   /** Where to go from here. */
   links: ItemLinks;
   /** The last lines, of items that failed. */

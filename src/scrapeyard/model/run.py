@@ -37,8 +37,7 @@ class Refresh(Struct, frozen=True, kw_only=True, tag="refresh"):
     """Refresh the scraper repository and moved channels now; an empty id means all of them."""
 
     scraper: str = ""
-    sender: str = ""
-    """The gateway that has already refreshed and need not do so again."""
+    sender: str = ""  # the gateway that has already refreshed
 
 
 class Invalidate(Struct, frozen=True, kw_only=True, tag="invalidate"):
@@ -51,8 +50,7 @@ class Invalidate(Struct, frozen=True, kw_only=True, tag="invalidate"):
 class SitesChanged(Struct, frozen=True, kw_only=True, tag="sites"):
     """The rules of a site changed: read the store now."""
 
-    sender: str = ""
-    """The process that already knows it."""
+    sender: str = ""  # which already knows it
 
 
 class Watch(Struct, frozen=True, kw_only=True, tag="watch"):
@@ -229,16 +227,15 @@ class Artifact(Struct, frozen=True, kw_only=True):
     name: str
     content_type: str
     size: int
-    key: str
-    """Blob key."""
+    key: str  # of the blob
 
     @property
     def kind(self) -> str:
-        """Its retention: that of `results`, `html` or `artifacts`. Data and metadata of an item are results."""
-        if self.name in ("data.json", "metadata.json") and "/artifacts/" not in self.key:
-            return "results"
-        media = self.content_type.partition(";")[0].strip().lower()
-        return "html" if media in ("text/html", "application/xhtml+xml") else "artifacts"
+        """Whose retention it has: that of `results`, `html` or `artifacts`."""
+        is_data = self.name in ("data.json", "metadata.json") and "/artifacts/" not in self.key
+        return (
+            "results" if is_data else "html" if "html" in self.content_type.partition(";")[0].lower() else "artifacts"
+        )
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
@@ -360,7 +357,7 @@ class Run(Struct, frozen=True, kw_only=True):
     owner: str = ""
     """The client that called; empty while authentication was off."""
     swept: dict[str, float] = field(default_factory=dict)
-    """When retention removed its results, artifacts, html or logs."""
+    """When retention removed which kind."""
 
     @property
     def partial(self) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.dispatch.upkeep.retention import DAY, EVERY_SECONDS, LOOK_SECONDS, Kept, blobs_of
+from scrapeyard.dispatch.upkeep.retention import DAY, EVERY_SECONDS, LOOK_SECONDS, KeptTimes, blobs_of
 from scrapeyard.model.job import FINAL_JOB, Job, JobStatus
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.jobs import ItemFilter, JobFilter
@@ -41,7 +41,7 @@ class JobRetention:
         self, settings: Settings, store: Store, blobs: Blobs, clock: Callable[[], float], metrics: Metrics | None = None
     ) -> None:
         self._days = settings.retention.jobs_days
-        self._kept = Kept(settings.retention)
+        self._kept = KeptTimes(settings.retention)
         self._store = store
         self._blobs = blobs
         self._clock = clock

@@ -26,7 +26,7 @@ STRAGGLERS_SECONDS: Final = 3600.0
 """How often runs are looked for whose end was written late, after an outage of the database."""
 
 
-class Kept:
+class KeptTimes:
     """How long things are kept, by the settings and what a run or job says itself."""
 
     def __init__(self, settings: RetentionSettings) -> None:
@@ -72,7 +72,7 @@ class Retention:
         self, settings: Settings, store: Store, blobs: Blobs, clock: Callable[[], float], metrics: Metrics | None = None
     ) -> None:
         self._settings = settings
-        self._kept = Kept(settings.retention)
+        self._kept = KeptTimes(settings.retention)
         self._store = store
         self._blobs = blobs
         self._clock = clock

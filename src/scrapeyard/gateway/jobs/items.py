@@ -23,6 +23,7 @@ from scrapeyard.gateway.jobs.documents import (
     whole_item,
 )
 from scrapeyard.gateway.jobs.service import JobService
+from scrapeyard.model import ExitReason
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import Item, Job
 from scrapeyard.store.ports.jobs import DeadLetterFilter, ItemFilter
@@ -72,7 +73,7 @@ async def list_items(
 async def get_item(gateway: GatewayDep, job_id: JobId, key: ItemKey) -> WholeItemDocument:
     """With its result, error, logs and what it left."""
     job, item = await _item(gateway.jobs, job_id, key)
-    if item.result_bytes:
+    if item.result_bytes or item.exit_reason is ExitReason.SUCCEEDED:
         _check_swept(job, item, "results")
     return whole_item(job, item)
 

@@ -51,7 +51,7 @@ class Policy(_model_of(FetchPolicy), _Effort):  # type: ignore[misc] # its field
 
     budget: Budget = Budget()
     backoff: Backoff = Backoff()
-    retention: KeepDays = KeepDays()
+    retention: KeepDays = Field(KeepDays(), description="How long what it leaves is kept, in days after its end.")
 
 
 _FETCHING = frozenset(FetchPolicy.__struct_fields__)
