@@ -75,6 +75,7 @@ export const asks: Record<keyof Operations, string> = {
   put_secret: "admin",
   delete_secret: "admin",
   get_stats: "platform:read",
+  get_scale: "platform:read",
   list_workers: "platform:read",
   health: "platform:read",
   ready: "open",
@@ -88,6 +89,10 @@ export const asks: Record<keyof Operations, string> = {
   rotate_key: "admin",
   get_identity: "known",
   create_link: "known",
+  get_session: "open",
+  create_session: "open",
+  delete_session: "open",
+  start_oidc: "open",
   get_usage: "work:read",
   list_audit: "admin",
 };
