@@ -3312,8 +3312,14 @@ export type WorkerDocument = {
   slots: number;
   /** Slots that run something now. */
   busy: number;
-  /** Whether it finishes what it runs and takes no more. */
+  /** Runs and batches of items that it has begun, also those that wait outside its slots. */
+  running: number;
+  /** Whether it takes no more and finishes what it has. */
   draining: boolean;
+  /** What was asked of it. Empty: nothing; `stay`: to drain; `exit`: to drain and end its process then. Its next heartbeat tells it. */
+  drain: "" | "exit" | "stay";
+  /** Whether its process has no other role. Only such a one can exit. */
+  alone: boolean;
   /** Runs and items that it has ended since its start. */
   runs_done: number;
   /** One-minute load average per core. */
@@ -3879,6 +3885,20 @@ export interface Operations {
     body: undefined;
     answer: WorkersDocument;
   };
+  /** Drain a worker. */
+  drain_worker: {
+    path: { worker_id: string };
+    query: { exit?: boolean };
+    body: undefined;
+    answer: WorkerDocument;
+  };
+  /** Let a worker take work again. */
+  undrain_worker: {
+    path: { worker_id: string };
+    query: undefined;
+    body: undefined;
+    answer: WorkerDocument;
+  };
   /** Tell the state of every dependency. */
   health: {
     path: undefined;
@@ -4082,6 +4102,8 @@ export const routes = {
   get_stats: ["GET", "/api/stats"],
   get_scale: ["GET", "/api/stats/scale"],
   list_workers: ["GET", "/api/workers"],
+  drain_worker: ["POST", "/api/workers/{worker_id}/drain"],
+  undrain_worker: ["DELETE", "/api/workers/{worker_id}/drain"],
   health: ["GET", "/api/health"],
   ready: ["GET", "/api/ready"],
   root: ["GET", "/"],

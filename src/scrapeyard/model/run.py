@@ -365,6 +365,9 @@ class Run(Struct, frozen=True, kw_only=True):
         return self.status is RunStatus.FAILED and self.result_bytes > 0
 
 
+DrainWish = Literal["", "stay", "exit"]
+
+
 class WorkerFacts(Struct, frozen=True, kw_only=True):
     """What a worker's heartbeat tells that is also shown as it is."""
 
@@ -380,7 +383,18 @@ class WorkerFacts(Struct, frozen=True, kw_only=True):
     walls: tuple[str, ...]
     slots: int
     busy: int
-    draining: bool = False
+    running: Annotated[
+        int, Meta(description="Runs and batches of items that it has begun, also those that wait outside its slots.")
+    ] = 0
+    draining: Annotated[bool, Meta(description="Whether it takes no more and finishes what it has.")] = False
+    drain: Annotated[
+        DrainWish,
+        Meta(
+            description="What was asked of it. Empty: nothing; `stay`: to drain; `exit`: to drain and end its process "
+            "then. Its next heartbeat tells it."
+        ),
+    ] = ""
+    alone: Annotated[bool, Meta(description="Whether its process has no other role. Only such a one can exit.")] = False
     runs_done: int = 0
     load: float = 0.0
     """One-minute load average per core."""

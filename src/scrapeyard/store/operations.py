@@ -1,10 +1,10 @@
 """Everything besides runs and jobs: heartbeats, leadership, idempotency keys, sessions, meters."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import json
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.errors import BadRequest, SealBroken
 from scrapeyard.model import Run, WorkerInfo
+from scrapeyard.model.run import DrainWish
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.ports.operations import (
     MAX_STATE_KEYS,
@@ -46,17 +47,26 @@ _INFO: Final = json.Decoder(WorkerInfo)
 class SqlWorkers(SqlPart):
     """The WorkerStore."""
 
-    async def beat(self, worker: WorkerInfo) -> None:
-        """Write a worker's heartbeat."""
-        row = {"id": worker.id, "seen_at": worker.seen_at, "info": json.encode(worker)}
+    async def beat(self, worker: WorkerInfo) -> DrainWish:
+        """Write a worker's heartbeat. Returns what was asked of it; its `drain` counts if it was not known."""
+        row = {"id": worker.id, "seen_at": worker.seen_at, "info": json.encode(worker), "drain": worker.drain}
         insert = self._database.insert(WORKERS).values(row)
         told = {"seen_at": insert.excluded.seen_at, "info": insert.excluded.info}
-        await self._database.change(insert.on_conflict_do_update(index_elements=["id"], set_=told))
+        beat = insert.on_conflict_do_update(index_elements=["id"], set_=told).returning(WORKERS.c.drain)
+        (row_now,) = await self._database.change(beat)
+        return cast("DrainWish", row_now["drain"])
+
+    async def set_drain(self, worker_id: str, wish: DrainWish) -> bool:
+        """Ask a worker to drain, or no longer; its next heartbeat tells it. False if there is no such worker."""
+        asked = update(WORKERS).where(WORKERS.c.id == worker_id).values(drain=wish).returning(WORKERS.c.id)
+        return bool(await self._database.change(asked))
 
     async def alive(self, seen_after: float) -> tuple[WorkerInfo, ...]:
         """Workers seen since `seen_after`, by id."""
-        query = select(WORKERS.c.info).where(WORKERS.c.seen_at >= seen_after).order_by(WORKERS.c.id)
-        return tuple(_INFO.decode(row["info"]) for row in await self._database.fetch(query))
+        query = select(WORKERS.c.info, WORKERS.c.drain).where(WORKERS.c.seen_at >= seen_after).order_by(WORKERS.c.id)
+        return tuple(
+            replace(_INFO.decode(row["info"]), drain=row["drain"]) for row in await self._database.fetch(query)
+        )
 
     async def forget(self, worker_id: str) -> None:
         """Remove a worker that shut down."""

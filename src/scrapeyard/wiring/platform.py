@@ -1,5 +1,6 @@
 """Settings become services: the composition root of a server."""
 
+import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -122,6 +123,8 @@ class Platform:
         self.metrics = Metrics()
         self._traces: TraceExporter | None = None
         self.metrics_listener: MetricsListener | None = None
+        self.done = asyncio.Event()
+        """Set when this process should end: its worker was asked to, and has nothing left to do."""
         self._base: _Base | None = None
         self._stack = AsyncExitStack()
 
@@ -311,6 +314,7 @@ class Platform:
             engines=base.engine.names,
             traces=self._traces,
             metrics=self.metrics,
+            exit_process=self.done.set if self.roles == ("worker",) else None,
         )
         if (browsers := base.engine.browsers) is not None:
             self.metrics.watch("browser_contexts", lambda: browsers.open_now)

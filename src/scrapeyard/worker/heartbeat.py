@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from scrapeyard.background import Background
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import WorkerInfo
+from scrapeyard.model.run import DrainWish
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
@@ -62,8 +63,10 @@ class Heartbeat:
         running: Callable[[], list[str]],
         stop_run: Callable[[str], None],
         renew_more: Callable[[float], Awaitable[None]],
+        heed: Callable[[DrainWish], Awaitable[None]],
     ) -> None:
-        """`renew_more` renews the leases held beside runs until the given time. Raises StoreUnavailable."""
+        """`renew_more` renews the leases held beside runs until the given time. Raises StoreUnavailable. `heed` is
+        told at each beat whether the worker was asked to drain."""
         self._store = store
         self._recorder = recorder
         self._every = every_seconds
@@ -72,6 +75,7 @@ class Heartbeat:
         self._running = running
         self._stop_run = stop_run
         self._renew_more = renew_more
+        self._heed = heed
         self._standstill = StallDetector(lease_seconds)
         self._background = Background()
 
@@ -108,9 +112,10 @@ class Heartbeat:
     async def _beat(self) -> None:
         stops = self._standstill.look()
         try:
-            await self._store.workers.beat(self._describe())
+            wish = await self._store.workers.beat(self._describe())
             await self._renew_more(time.time() + self._lease)
             await self._renew()
+            await self._heed(wish)
         except Unavailable as error:
             log.warning("worker.beat_lost", error=error.message)
         except Exception as error:  # a worker that no longer beats would lose every run it takes

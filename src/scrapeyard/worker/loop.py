@@ -5,7 +5,7 @@ import os
 import socket
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ from scrapeyard.model import (
     WorkerInfo,
     pinned_ref,
 )
+from scrapeyard.model.run import DrainWish
 from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.signals import Signals
@@ -77,7 +78,9 @@ class Worker:
         traces: TraceExporter | None = None,
         live: LiveViews | None = None,
         metrics: Metrics | None = None,
+        exit_process: Callable[[], None] | None = None,
     ) -> None:
+        """`exit_process` ends the process of this worker, as SIGTERM does; None if other roles need it."""
         self.id = worker_id
         self._settings = settings
         self._slots = slots
@@ -109,7 +112,9 @@ class Worker:
         self._lost: set[str] = set()
         """Runs that the store told this worker to stop: cancelled, or held by another worker."""
         self._never_run: OrderedDict[str, None] = OrderedDict()
-        self._draining = False
+        self._stopping = False
+        self._drain_wish: DrainWish = ""
+        self._exit_process = exit_process
         self._done = 0
         self._started_at = time.time()
         self._background = Background()
@@ -122,6 +127,7 @@ class Worker:
             running=lambda: list(self._running),
             stop_run=self._lose_run,
             renew_more=batches.renew,
+            heed=self._heed,
         )
 
     async def start(self) -> None:
@@ -129,7 +135,8 @@ class Worker:
         await self._batches.start()
         await self._foresight.start()
         await self._heartbeat.start()
-        self._background.start(*(partial(self._take_forever, share) for share in self._shares), name="worker-take")
+        if not self._drain_wish:
+            self._start_taking()
         await self._signals.start()
         self._metrics.watch("worker_slots", lambda: self._slots)
         self._metrics.watch("worker_busy_slots", lambda: self.busy)
@@ -137,25 +144,51 @@ class Worker:
 
     async def stop(self) -> None:
         """Take no more, let running work finish for `drain_seconds`, hand the rest back. May be called twice."""
-        if self._draining:
+        if self._stopping:
             return
-        self._draining = True
-        log.info("worker.draining", worker=self.id, running=len(self._running) + len(self._batches))
-        await self._background.stop()
+        self._stopping = True
+        await self._stop_taking()
         await self._signals.stop()
         await self._looks.stop()
-        await self._drain()
+        await self._finish_work()
         await self._hand_back()
         await self._batches.stop()
         await self._foresight.stop()
         await self._heartbeat.stop()
 
-    async def _drain(self) -> None:
+    def _start_taking(self) -> None:
+        self._background.start(*(partial(self._take_forever, share) for share in self._shares), name="worker-take")
+
+    async def _stop_taking(self) -> None:
+        """The first step of draining: runs go on, and batches give back the items that they have not begun."""
+        if await self._background.stop():
+            log.info("worker.draining", worker=self.id, running=self._held)
         self._batches.drain()
+
+    async def _heed(self, wish: DrainWish) -> None:
+        """Do what was asked of this worker through the API."""
+        before, self._drain_wish = self._drain_wish, wish
+        if self._stopping:
+            return
+        if wish:
+            await self._stop_taking()
+        elif before:
+            log.info("worker.undrained", worker=self.id)
+            self._batches.resume()
+            self._start_taking()
+        if wish == "exit" and not self._held and self._exit_process is not None:
+            log.info("worker.drained", worker=self.id)
+            self._exit_process()
+
+    async def _finish_work(self) -> None:
         ends = time.monotonic() + self._settings.drain_seconds
         if self._running:
             await asyncio.wait(self._running.values(), timeout=self._settings.drain_seconds)
         await self._batches.wait(max(0.0, ends - time.monotonic()))
+
+    @property
+    def _held(self) -> int:
+        return len(self._running) + len(self._batches)
 
     @property
     def busy(self) -> int:
@@ -175,7 +208,10 @@ class Worker:
             walls=tuple(wall.name for wall in self._sandbox.walls() if wall.up),
             slots=self._slots,
             busy=self.busy,
-            draining=self._draining,
+            running=self._held,
+            draining=self._stopping or bool(self._drain_wish),
+            drain=self._drain_wish,
+            alone=self._exit_process is not None,
             started_at=self._started_at,
             seen_at=time.time(),
             runs_done=self._done + self._batches.items_done,

@@ -145,6 +145,15 @@ class TestWorkers:
         assert await store.workers.alive(NOW) == expected
         assert await store.workers.alive(NOW + 2) == expected[1:]
 
+    async def test_a_wish_to_drain_reaches_the_worker_and_stands(self, store: Store) -> None:
+        assert await store.workers.beat(a_worker()) == ""
+        assert await store.workers.set_drain(a_worker().id, "exit")
+        assert await store.workers.beat(a_worker(seen_at=NOW + 1)) == "exit"
+        assert [worker.drain for worker in await store.workers.alive(NOW)] == ["exit"]
+        await store.workers.forget(a_worker().id)
+        assert not await store.workers.set_drain(a_worker().id, "")
+        assert await store.workers.beat(a_worker(drain="exit")) == "exit", "a worker that was forgotten tells it itself"
+
     async def test_goodbyes(self, store: Store) -> None:
         for number in range(3):
             await store.workers.beat(a_worker(id=f"worker-{number}", seen_at=NOW + number))

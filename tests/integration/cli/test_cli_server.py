@@ -160,6 +160,13 @@ def test_scrapers_workers_and_health(yard: Client) -> None:
     assert yard("scrape", "lab/added").json == 1
     assert [worker["draining"] for worker in yard("workers", "--json").json] == [False]
     assert len(yard("workers").rows) == 1
+    (worker,) = yard("workers", "--json").json
+    drained = yard("workers", "drain", worker["id"], "--wait", "--json")
+    assert (drained.status, drained.json["draining"], drained.json["running"]) == (0, True, 0), drained.err
+    assert yard("workers").rows[0][2] == "draining, 0 left"
+    assert yard("workers", "drain", worker["id"], "--exit").status == 2
+    assert "takes work" in yard("workers", "undrain", worker["id"]).err
+    until(lambda: not yard("workers", "--json").json[0]["draining"], "it takes work again")
     assert any(each["check"] == "server" and "is well" in each["detail"] for each in yard("doctor", "--json").json)
 
 

@@ -336,6 +336,18 @@ def test_a_worker_that_is_told_to_stop_finishes_what_it_runs(cluster: Cluster, a
     assert _worker_id(worker) in {api.get(run["links"]["explain"]).json()["worker"] for run in ends}
 
 
+def test_a_worker_that_is_drained_finishes_what_it_runs_and_ends(cluster: Cluster, api: httpx.Client) -> None:
+    worker = _extra_worker(cluster, drain_seconds=0.1)
+    runs = _occupy(cluster, api, worker, seconds=5)
+    asked = api.post(f"/api/workers/{_worker_id(worker)}/drain", params={"exit": True})
+    assert (asked.status_code, asked.json()["drain"]) == (200, "exit")
+    until(lambda: not worker.runs, "it has ended by itself")
+    assert (worker.stop(), any(event["event"] == "worker.handed_back" for event in worker.events())) == (0, False)
+    ends = [api.get(f"/api/scrape/{run_id}", params={"wait": PATIENCE}).json() for run_id in runs]
+    assert [(run["status"], run["attempt"]) for run in ends] == [("succeeded", 1)] * len(runs)
+    assert _worker_id(worker) in {api.get(run["links"]["explain"]).json()["worker"] for run in ends}
+
+
 def test_a_worker_without_time_to_finish_hands_its_work_to_another(cluster: Cluster, api: httpx.Client) -> None:
     worker = _extra_worker(cluster, drain_seconds=0.1)
     runs = _occupy(cluster, api, worker, seconds=10)

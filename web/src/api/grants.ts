@@ -77,6 +77,8 @@ export const asks: Record<keyof Operations, string> = {
   get_stats: "platform:read",
   get_scale: "platform:read",
   list_workers: "platform:read",
+  drain_worker: "platform:write",
+  undrain_worker: "platform:write",
   health: "platform:read",
   ready: "open",
   root: "open",

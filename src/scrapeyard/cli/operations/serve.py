@@ -168,10 +168,9 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
     from scrapeyard.wiring.starting import ALL_ROLES
 
     loop = asyncio.get_running_loop()
-    asked = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked.set)
     platform = Platform(settings, roles or ALL_ROLES)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, platform.done.set)
     await platform.start()
     gc.set_threshold(*_COLLECT)
     gc.enable()
@@ -183,9 +182,9 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
         if is_up and platform.gateway is not None:
             public = platform.gateway.urls if platform.gateway.is_open else ()
             _print_next_step(platform.gateway.url, public, settings)
-        while not asked.is_set():
+        while not platform.done.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asked.wait(), _TRIM_SECONDS)
+                await asyncio.wait_for(platform.done.wait(), _TRIM_SECONDS)
             await asyncio.to_thread(_malloc, "malloc_trim", 0)
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,10 +1,16 @@
 """`sites`: how a server treats each site and how they are doing. `workers`: who takes work there."""
 
-from typing import Annotated, Any, Literal
+import math
+import time
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import quote
 
 import typer
 
 from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, ServerUrl, add_group
+
+if TYPE_CHECKING:
+    from scrapeyard.cli.common.client import Server
 
 _PAGE = 200
 _HEADERS = ("SITE", "RATE", "IN FORCE", "WAITING", "BREAKER", "SUCCESS", "LATENCY", "ROBOTS", "NOTE")
@@ -112,8 +118,6 @@ def reset(site: _Site, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) ->
 
 
 def _path(site: str) -> str:
-    from urllib.parse import quote
-
     return f"/api/sites/{quote(site, safe=':')}"
 
 
@@ -150,12 +154,24 @@ def _breaker(state: dict[str, Any]) -> str:
     return f"{breaker}, {state['breaker_seconds']:.0f} s" if state.get("breaker_seconds") else breaker
 
 
+workers = Commands(help="Workers: list, drain, undrain.")
+_Worker = Annotated[str, typer.Argument(metavar="ID", help="The worker's id, as `workers` lists it.")]
+_POLL_SECONDS = 1.0
+
+
 def register_workers(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(workers)
+    """Add the group."""
+    app.add_typer(workers, name="workers")
 
 
-def workers(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+@workers.callback(invoke_without_command=True)
+def _bare(context: typer.Context, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    if context.invoked_subcommand is None:
+        list_workers(url, as_json)
+
+
+@workers.command("list")
+def list_workers(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Workers whose heartbeat is fresh, with their load and lanes."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_list
@@ -165,11 +181,74 @@ def workers(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     show_list(found, as_json, headers, _worker_row, empty="no workers")
 
 
+@workers.command()
+def drain(
+    worker: _Worker,
+    *,
+    wait: Annotated[bool, typer.Option("--wait", help="Until it has nothing left to do.")] = False,
+    end: Annotated[bool, typer.Option("--exit", help="End its process then.")] = False,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait at most; 0: without end.")] = 0.0,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Take no new work, and finish what it has. Exits with 1 if --timeout was too short."""
+    from scrapeyard.cli.common.client import Server
+
+    server = Server(url)
+    found = server.call("POST", _drain_path(worker) + ("?exit=true" if end else ""))[1]
+    if wait:
+        found = _until_empty(server, worker, timeout)
+    _show_worker(found, as_json)
+    if wait and found is not None and not _is_empty(found):
+        raise typer.Exit(1)
+
+
+@workers.command()
+def undrain(worker: _Worker, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Let it take work again."""
+    from scrapeyard.cli.common.client import Server
+
+    _show_worker(Server(url).call("DELETE", _drain_path(worker))[1], as_json)
+
+
+def _drain_path(worker: str) -> str:
+    return f"/api/workers/{quote(worker, safe='')}/drain"
+
+
+def _until_empty(server: "Server", worker: str, timeout: float) -> dict[str, Any] | None:
+    """The worker when it has nothing left to do, or when the time is over; None if it has ended."""
+    ends = time.monotonic() + timeout if timeout else math.inf
+    while True:
+        found = {each["id"]: each for each in server.get("/api/workers")["workers"]}.get(worker)
+        if found is None or _is_empty(found) or time.monotonic() >= ends:
+            return found
+        time.sleep(_POLL_SECONDS)
+
+
+def _is_empty(worker: dict[str, Any]) -> bool:
+    """Whether it takes nothing and has nothing. While `exit` was asked of it, it is about to end, and will be gone."""
+    return bool(worker["draining"] and not worker["running"] and worker["drain"] != "exit")
+
+
+def _show_worker(worker: dict[str, Any] | None, as_json: bool) -> None:
+    from scrapeyard.cli.common.output import show_json
+
+    if as_json:
+        show_json(worker)
+    elif worker is None:
+        typer.echo("the worker has ended", err=True)
+    elif worker["drain"]:
+        takes = "takes nothing" if worker["draining"] else "is told to drain at its next heartbeat"
+        typer.echo(f"{worker['id']} {takes}; it has {worker['running']} runs and batches", err=True)
+    else:
+        typer.echo(f"{worker['id']} takes work", err=True)
+
+
 def _worker_row(each: dict[str, Any]) -> tuple[str, ...]:
     return (
         each["id"],
         f"{each['host']}:{each['pid']}",
-        "draining" if each["draining"] else f"{each['busy']}/{each['slots']}",
+        f"draining, {each['running']} left" if each["draining"] else f"{each['busy']}/{each['slots']}",
         ",".join(each["lanes"]),
         f"{each['load']:.2f}",
         f"{each['memory_mb']:.0f} MB",

@@ -39,7 +39,8 @@ class UntakenLanes:
         waiting: dict[str, int] = {}
         for (lane, _), count in (await self._queue.depth()).items():
             waiting[lane] = waiting.get(lane, 0) + count
-        taken = {lane for worker in await self._workers.alive(now - self._silent) for lane in worker.lanes}
+        workers = await self._workers.alive(now - self._silent)
+        taken = {lane for worker in workers if not worker.draining for lane in worker.lanes}
         untaken = waiting.keys() - taken
         self._tell_at = {lane: self._tell_at.get(lane, now + self._silent) for lane in untaken}
         for lane in sorted(untaken):

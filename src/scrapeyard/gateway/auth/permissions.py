@@ -139,6 +139,8 @@ ROUTES: Final = {
         "GET /api/scrapers/{site}/{task}/state/{key}",
     ),
     Permission.PLATFORM_WRITE: (
+        "POST /api/workers/{worker_id}/drain",
+        "DELETE /api/workers/{worker_id}/drain",
         "PUT /api/sites/{site}",
         "DELETE /api/sites/{site}",
         "POST /api/sites/{site}/reset",

@@ -12,6 +12,9 @@ from scrapeyard_sdk.state import STATE_KEY
 RUN_ID = r"^run_[0-9a-f]{32}$"
 
 
+WORKER_ID = r"^worker_[0-9A-Za-z_-]{1,64}$"
+
+
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 
 

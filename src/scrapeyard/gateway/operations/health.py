@@ -85,6 +85,8 @@ class Health:
             return DependencyState(up=False, at=at, detail=str(error) or "the store did not tell in time")
         if not workers:
             return DependencyState(up=False, at=at, detail="no worker has been seen lately")
+        if all(worker.draining for worker in workers):
+            return DependencyState(up=False, at=at, detail="every worker drains, and takes nothing")
         if untaken:
             told = ", ".join(f"{self._scrapers.words(lane)} ({waiting} wait)" for lane, waiting in untaken.items())
             return DependencyState(up=False, at=at, detail=f"no worker takes {told}"[:MAX_DETAIL])
@@ -96,7 +98,7 @@ class Health:
 
     async def _untaken(self, workers: Sequence[WorkerInfo]) -> dict[str, int]:
         """How much waits in lanes that none of these workers takes."""
-        taken = {lane for worker in workers for lane in worker.lanes}
+        taken = {lane for worker in workers if not worker.draining for lane in worker.lanes}
         waiting: Counter[str] = Counter()
         try:
             depth = await self._queue.depth()

@@ -1,17 +1,20 @@
 """How the platform is doing: `/api/workers`, `/api/stats`, health, `/metrics`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
+from msgspec.structs import replace
 from pydantic import StringConstraints
 from starlette.responses import PlainTextResponse, Response
 
 from scrapeyard import __version__
-from scrapeyard.errors import Refusal
+from scrapeyard.errors import NotFound, Refusal
+from scrapeyard.gateway.audit.middleware import AuditDep, AuditNote
 from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import GatewayDep
+from scrapeyard.gateway.http.parameters import GatewayDep, shown, there
+from scrapeyard.gateway.http.patterns import WORKER_ID
 from scrapeyard.gateway.operations.documents import (
     GOING,
     DependencyDocument,
@@ -27,11 +30,16 @@ from scrapeyard.gateway.operations.documents import (
     WorkersCount,
     WorkersDocument,
 )
+from scrapeyard.model import WorkerInfo
 from scrapeyard.model.identity import NOBODY
+from scrapeyard.model.run import DrainWish
 from scrapeyard.queues.load import lane_loads, workers_wanted
 from scrapeyard.queues.messages import LANE
 from scrapeyard.store.ports.jobs import JobFilter
 from scrapeyard.telemetry.metrics import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 MOST_JOBS = 1000
 router = APIRouter(tags=["operations"], route_class=AnswerRoute)
@@ -82,6 +90,51 @@ async def list_workers(gateway: GatewayDep) -> WorkersDocument:
     return WorkersDocument(workers=[WorkerDocument.of(worker, now) for worker in workers])
 
 
+WorkerPath = Annotated[
+    str,
+    Path(description="The worker's id.", examples=["worker_0199f0c2a1b4"], json_schema_extra=shown(WORKER_ID)),
+    there("worker", WORKER_ID),
+]
+ExitToo = Annotated[bool, Query(alias="exit", description="End its process when it has nothing left to do.")]
+
+
+@router.post("/api/workers/{worker_id}/drain", summary="Drain a worker", responses=refusals(404, 409, 422, 503))
+async def drain_worker(
+    gateway: GatewayDep, audit: AuditDep, worker_id: WorkerPath, *, end: ExitToo = False
+) -> WorkerDocument:
+    """It takes no new work from its next heartbeat on and finishes what it has, however long that takes; items that it
+    has not begun go back. `running` is 0 when nothing is left. Repeating it is harmless."""
+    worker = await _worker(gateway, worker_id)
+    if end and not worker.alone:
+        words = f"the process of {worker_id} has other roles, too; drain it without exit, and stop the process yourself"
+        raise Refusal("not_alone", 409, words)
+    return await _ask(gateway, audit, worker, "exit" if end else "stay")
+
+
+@router.delete(
+    "/api/workers/{worker_id}/drain", summary="Let a worker take work again", responses=refusals(404, 422, 503)
+)
+async def undrain_worker(gateway: GatewayDep, audit: AuditDep, worker_id: WorkerPath) -> WorkerDocument:
+    """It takes work again from its next heartbeat on, unless its process is stopping. May be repeated."""
+    return await _ask(gateway, audit, await _worker(gateway, worker_id), "")
+
+
+async def _worker(gateway: "Gateway", worker_id: str) -> WorkerInfo:
+    services = gateway.services
+    workers = await services.store.workers.alive(services.clock() - services.settings.worker.lease_seconds)
+    for worker in workers:
+        if worker.id == worker_id:
+            return worker
+    raise NotFound(f"no worker {worker_id} with a fresh heartbeat; GET /api/workers lists them")
+
+
+async def _ask(gateway: "Gateway", audit: AuditNote, worker: WorkerInfo, wish: DrainWish) -> WorkerDocument:
+    if not await gateway.services.store.workers.set_drain(worker.id, wish):
+        raise NotFound(f"worker {worker.id} has ended")
+    audit.change({"drain": worker.drain}, {"drain": wish})
+    return WorkerDocument.of(replace(worker, drain=wish), gateway.services.clock())
+
+
 @router.get(
     "/api/health",
     summary="Tell the state of every dependency",
@@ -92,14 +145,14 @@ async def health(gateway: GatewayDep) -> Response:
     """`down` (503) when calls cannot be taken; `degraded` when they are but not all goes well."""
     findings = await gateway.health.look()
     overall = gateway.health.overall(findings)
-    shown = HealthDocument(
+    told = HealthDocument(
         status=overall,
         version=__version__,
         gateway=gateway.services.gateway_id,
         database="ok" if findings["store"].up else f"error: {findings['store'].detail}",
         dependencies={name: DependencyDocument.of(finding) for name, finding in findings.items()},
     )
-    return respond(shown, 503 if overall == "down" else 200)
+    return respond(told, 503 if overall == "down" else 200)
 
 
 @router.get("/api/ready", summary="Tell whether calls can be taken", responses=refusals(422, 503))

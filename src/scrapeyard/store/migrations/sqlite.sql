@@ -3,7 +3,7 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0024');
+INSERT INTO "alembic_version" VALUES('0025');
 
 CREATE TABLE api_keys (
 	id TEXT NOT NULL, 
@@ -503,7 +503,7 @@ CREATE TABLE webhook_marks (
 CREATE TABLE workers (
 	id TEXT NOT NULL, 
 	seen_at DOUBLE NOT NULL, 
-	info BLOB NOT NULL, 
+	info BLOB NOT NULL, drain TEXT DEFAULT '' NOT NULL, 
 	PRIMARY KEY (id)
 );
 

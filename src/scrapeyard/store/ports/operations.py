@@ -10,13 +10,17 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from scrapeyard.model import WorkerInfo
+from scrapeyard.model.run import DrainWish
 
 
 class WorkerStore(Protocol):
     """Heartbeats."""
 
-    async def beat(self, worker: WorkerInfo) -> None:
-        """Write a worker's heartbeat."""
+    async def beat(self, worker: WorkerInfo) -> DrainWish:
+        """Write a worker's heartbeat. Returns what was asked of it; its `drain` counts if it was not known."""
+
+    async def set_drain(self, worker_id: str, wish: DrainWish) -> bool:
+        """Ask a worker to drain, or no longer; its next heartbeat tells it. False if there is no such worker."""
 
     async def alive(self, seen_after: float) -> tuple[WorkerInfo, ...]:
         """Workers seen since `seen_after`, by id."""

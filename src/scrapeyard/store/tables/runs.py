@@ -105,6 +105,7 @@ WORKERS = Table(
     Column("id", ID, primary_key=True),
     Column("seen_at", Double, nullable=False),
     Column("info", LargeBinary, nullable=False),
+    Column("drain", Text, nullable=False, server_default=""),
 )
 
 KEYS = Table(

@@ -128,6 +128,10 @@ class Batches:
         for held in self._held.values():
             held.draining = True
 
+    def resume(self) -> None:
+        """Take batches again; those that were told to give their rest back still do."""
+        self._draining = False
+
     async def wait(self, seconds: float) -> None:
         """Wait until all batches are done, at most `seconds`."""
         if self._tasks:
