@@ -1,6 +1,5 @@
 """The nouns and their state machines. Imports nothing of ours."""
 
-from scrapeyard.model.environment import Environment, EnvironmentState, EnvironmentStatus
 from scrapeyard.model.exit_reasons import GONE_STATUSES, ExitReason, may_help_later, may_pass
 from scrapeyard.model.fetching import Backoff, BudgetLimits, FetchPolicy
 from scrapeyard.model.run import (
@@ -27,11 +26,11 @@ from scrapeyard.model.run import (
     Usage,
     WaitReason,
     Watch,
-    WorkerInfo,
     new_id,
     status_of,
 )
 from scrapeyard.model.scraper import SCRAPER_ID, Defaults, Limits, Scraper, ScraperRef, pinned_ref
+from scrapeyard.model.worker import Environment, EnvironmentState, EnvironmentStatus, WorkerInfo
 
 __all__ = [
     "FINAL",

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
-from scrapeyard.model.environment import EnvironmentState
 from scrapeyard.model.exit_reasons import ExitReason
 from scrapeyard.model.fetching import FetchPolicy
 from scrapeyard.model.scraper import ScraperRef
@@ -363,52 +362,3 @@ class Run(Struct, frozen=True, kw_only=True):
     def partial(self) -> bool:
         """Whether it failed and has a result all the same: the records that the script yielded before."""
         return self.status is RunStatus.FAILED and self.result_bytes > 0
-
-
-DrainWish = Literal["", "stay", "exit"]
-
-
-class WorkerFacts(Struct, frozen=True, kw_only=True):
-    """What a worker's heartbeat tells that is also shown as it is."""
-
-    id: str
-    host: str
-    pid: int
-    version: str
-    lanes: tuple[str, ...]
-    """Every lane that it takes from."""
-    takes: tuple[str, ...] = ()
-    """The patterns of scrapers that it is set to take; empty for all."""
-    engines: tuple[str, ...]
-    walls: tuple[str, ...]
-    slots: int
-    busy: int
-    running: Annotated[
-        int, Meta(description="Runs and batches of items that it has begun, also those that wait outside its slots.")
-    ] = 0
-    draining: Annotated[bool, Meta(description="Whether it takes no more and finishes what it has.")] = False
-    drain: Annotated[
-        DrainWish,
-        Meta(
-            description="What was asked of it. Empty: nothing; `stay`: to drain; `exit`: to drain and end its process "
-            "then. Its next heartbeat tells it."
-        ),
-    ] = ""
-    alone: Annotated[bool, Meta(description="Whether its process has no other role. Only such a one can exit.")] = False
-    runs_done: int = 0
-    load: float = 0.0
-    """One-minute load average per core."""
-    memory_mb: float = 0.0
-    run_seconds: Annotated[float | None, Meta(description="What a run takes of a slot, lately; null: none ran.")] = None
-    item_seconds: Annotated[
-        float | None, Meta(description="What an item of a job takes of a slot, lately; null: none ran.")
-    ] = None
-
-
-class WorkerInfo(WorkerFacts, frozen=True, kw_only=True):
-    """A worker as of its last heartbeat."""
-
-    started_at: float
-    seen_at: float
-    environments: dict[str, EnvironmentState] = field(default_factory=dict)
-    """By scraper (`site/task@1.4.2`) with requirements that this worker knows, at most some hundreds."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from scrapeyard.model.job import Job, JobStatus
-from scrapeyard.model.run import Priority, WorkerInfo
+from scrapeyard.model.run import Priority
+from scrapeyard.model.worker import WorkerInfo
 
 UNKNOWN_SECONDS = 1.0
 """What a run or an item is taken to need where none has been measured."""

@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.errors import BadRequest, SealBroken
 from scrapeyard.model import Run, WorkerInfo
-from scrapeyard.model.run import DrainWish
+from scrapeyard.model.worker import DrainWish
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.ports.operations import (
     MAX_STATE_KEYS,

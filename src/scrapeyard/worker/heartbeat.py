@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from scrapeyard.background import Background
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import WorkerInfo
-from scrapeyard.model.run import DrainWish
+from scrapeyard.model.worker import DrainWish
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log

@@ -28,7 +28,7 @@ from scrapeyard.model import (
     WorkerInfo,
     pinned_ref,
 )
-from scrapeyard.model.run import DrainWish
+from scrapeyard.model.worker import DrainWish
 from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.signals import Signals

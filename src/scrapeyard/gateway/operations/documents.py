@@ -12,7 +12,7 @@ from scrapeyard.gateway.scrapers.documents import EnvironmentStateDocument, envi
 from scrapeyard.model import Priority, RunStatus, Usage, WorkerInfo
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import FINAL_JOB, Counts, Job, JobStatus
-from scrapeyard.model.run import WorkerFacts
+from scrapeyard.model.worker import WorkerFacts
 from scrapeyard.queues.load import UNKNOWN_SECONDS, LaneLoad, WorkersWanted
 
 GOING = tuple(status for status in JobStatus if status not in FINAL_JOB)

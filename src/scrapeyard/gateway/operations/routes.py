@@ -32,7 +32,7 @@ from scrapeyard.gateway.operations.documents import (
 )
 from scrapeyard.model import WorkerInfo
 from scrapeyard.model.identity import NOBODY
-from scrapeyard.model.run import DrainWish
+from scrapeyard.model.worker import DrainWish
 from scrapeyard.queues.load import lane_loads, workers_wanted
 from scrapeyard.queues.messages import LANE
 from scrapeyard.store.ports.jobs import JobFilter

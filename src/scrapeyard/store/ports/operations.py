@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from scrapeyard.model import WorkerInfo
-from scrapeyard.model.run import DrainWish
+from scrapeyard.model.worker import DrainWish
 
 
 class WorkerStore(Protocol):
