@@ -171,3 +171,11 @@ class Refusal(ScrapeyardError):
         self.refusal_code = code
         self.status = status
         self.retry_after = retry_after
+
+
+def refuses_certificate(error: BaseException) -> bool:
+    """Whether a connection failed because the server's TLS certificate was not accepted."""
+    words, cause = str(error), error.__cause__ or error.__context__
+    if "certificate verify failed" in words or "InvalidCertificate(" in words:  # of OpenSSL and of rustls
+        return True
+    return cause is not None and refuses_certificate(cause)

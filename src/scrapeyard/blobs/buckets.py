@@ -1,11 +1,15 @@
 """Buckets by URL: `s3://` (Amazon and compatible stores), `gs://` (Google), `az://` (Azure)."""
 
+import ssl
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
+
+from scrapeyard.errors import SettingsInvalid
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
@@ -25,14 +29,18 @@ class Bucket(Struct, frozen=True, kw_only=True):
     """S3: the access key; Azure: the account's name."""
     secret_key: str = ""
     """S3: the secret key; Azure: the account's key; Google: a service account's key, as JSON."""
+    ca_file: Path | None = None
+    """PEM file of authorities that are trusted beside the machine's own."""
 
 
 def open_bucket(bucket: Bucket, *, timeout_seconds: float, retries: int) -> ObjectStore:
-    """The bucket's prefix as a store. Does not contact the server yet."""
+    """The bucket's prefix as a store. Does not contact the server yet. Raises SettingsInvalid."""
     place = urlsplit(bucket.url)
     options: dict[str, Any] = {"prefix": place.path.strip("/")} if place.path.strip("/") else {}
     options |= {
-        "client_options": client_options(timeout_seconds, allow_http=bucket.endpoint.lower().startswith("http://")),
+        "client_options": client_options(
+            timeout_seconds, allow_http=bucket.endpoint.lower().startswith("http://"), ca_file=bucket.ca_file
+        ),
         "retry_config": retry_options(timeout_seconds, retries),
     }
     match place.scheme:
@@ -44,14 +52,26 @@ def open_bucket(bucket: Bucket, *, timeout_seconds: float, retries: int) -> Obje
             return S3Store(place.netloc, **options, **_amazon(bucket))
 
 
-def client_options(timeout_seconds: float, *, allow_http: bool) -> "ClientConfig":
-    """How a store's HTTP client behaves."""
-    return {
+def client_options(timeout_seconds: float, *, allow_http: bool, ca_file: Path | None = None) -> "ClientConfig":
+    """How a store's HTTP client behaves. Raises SettingsInvalid if the authorities cannot be read."""
+    options: ClientConfig = {
         "timeout": timedelta(seconds=timeout_seconds),
         "connect_timeout": timedelta(seconds=min(_CONNECT_SECONDS, timeout_seconds)),
         "user_agent": "scrapeyard",
         "allow_http": allow_http,
     }
+    if ca_file is not None:
+        options["root_certificate"] = _authorities(ca_file)
+    return options
+
+
+def _authorities(file: Path) -> bytes:
+    try:
+        found = file.read_bytes()
+        ssl.create_default_context(cadata=found.decode("ascii"))
+    except (OSError, ValueError) as error:  # also of an ssl.SSLError, which is an OSError
+        raise SettingsInvalid(f"ca_file: {file} has no certificates in PEM form that can be used: {error}") from None
+    return found
 
 
 def retry_options(timeout_seconds: float, retries: int) -> "RetryConfig":

@@ -15,7 +15,7 @@ from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore
 
 from scrapeyard.blobs.buckets import Bucket, open_bucket
-from scrapeyard.errors import BadRequest, BlobsUnavailable, NotFound
+from scrapeyard.errors import BadRequest, BlobsUnavailable, NotFound, refuses_certificate
 from scrapeyard.settings import BlobSettings
 from scrapeyard.telemetry.events import get_log
 
@@ -30,6 +30,7 @@ _PIECE: Final = 256 * 1024
 _PARTS_AT_ONCE: Final = 2
 _PROBES: Final = "probes/"
 _FOLDER_REMEDY: Final = "check the data directory"
+_UNTRUSTED: Final = "name the authority that signed it in blobs.ca_file; the endpoint must be a name of the certificate"
 _BUCKET_REMEDY: Final = "check blobs.url, its endpoint and keys, and the server behind them"
 _WINDOW: Final = 8 * 1024 * 1024
 """Bytes per request when reading large objects: each request must end in time, however slow the reader is."""
@@ -72,6 +73,7 @@ class ObjectBlobs:
             region=settings.region,
             access_key=settings.access_key.get_secret_value(),
             secret_key=settings.secret_key.get_secret_value(),
+            ca_file=settings.ca_file,
         )
         store = open_bucket(bucket, timeout_seconds=_PATIENCE_SECONDS, retries=_RETRIES)
         return cls(store, content_types=True, remedy=_BUCKET_REMEDY, window=_WINDOW)
@@ -220,6 +222,8 @@ def _translated(key: str, remedy: str) -> Iterator[None]:
         raise NotFound(f"no blob {key}") from None
     except (BaseError, OSError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
+        if refuses_certificate(error):
+            reason, remedy = "its certificate is not trusted", _UNTRUSTED
         raise BlobsUnavailable(f"the blob store does not answer ({reason}); {remedy}") from error
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +15,17 @@ from redis.asyncio.connection import AbstractConnection, Connection, parse_url
 from redis.exceptions import RedisError, ResponseError
 
 from scrapeyard.background import Background
-from scrapeyard.errors import SettingsInvalid
+from scrapeyard.errors import SettingsInvalid, refuses_certificate
 from scrapeyard.redis.outage import Outage
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 2.0
 _OF_A_POOL = ("max_connections", "timeout")
+_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+_UNTRUSTED = (
+    "; name the authority that signed it in REDIS_URL: rediss://host:port/0?ssl_ca_certs=/path/to/ca.pem. "
+    "The host must be one that the certificate names"
+)
 
 
 class Dialer:
@@ -33,6 +39,7 @@ class Dialer:
                 options.pop(name, None)
             self._options = options | {"protocol": 2, "socket_timeout": None, "driver_info": None}
             self()
+            self._check_files()
         except (ValueError, TypeError, RedisError):
             # "from None" and no word of the URL: the error quotes parts of it, the password among them
             raise SettingsInvalid(
@@ -43,6 +50,11 @@ class Dialer:
     def __call__(self) -> AbstractConnection:
         """A connection that is not yet open."""
         return self._class(**self._options)
+
+    def _check_files(self) -> None:
+        for name in _FILES:
+            if (path := self._options.get(name)) is not None and not os.access(path, os.R_OK):
+                raise SettingsInvalid(f"redis_url: {name}: {path} cannot be read")
 
 
 def pauses() -> Iterator[float]:
@@ -124,8 +136,8 @@ class Link:
                 await self._listen(connection)
             except (RedisError, OSError, TimeoutError) as error:
                 pause = next(tries)
-                self._why = str(error) or type(error).__name__
-                self._outage.down(self, error, pause)
+                self._why = _reason(error)
+                self._outage.down(self, self._why, pause)
                 await self._outage.pause(pause)
 
     async def _connect(self) -> AbstractConnection:
@@ -153,6 +165,11 @@ class Link:
             self._lose()
             with suppress(RedisError, OSError):
                 await connection.disconnect(nowait=True)
+
+
+def _reason(error: BaseException) -> str:
+    words = str(error) or type(error).__name__
+    return words + _UNTRUSTED if refuses_certificate(error) else words
 
 
 async def _reply(connection: AbstractConnection) -> Any:

@@ -24,12 +24,12 @@ class Outage:
         self._since: float | None = None
         self._someone_back = asyncio.Event()
 
-    def down(self, link: object, error: BaseException, retry_seconds: float) -> None:
+    def down(self, link: object, reason: str, retry_seconds: float) -> None:
         """A link was lost, or could not be made."""
         self._lost.add(link)
         if self._since is None:
             self._since = time.monotonic()
-            self._away(str(error) or type(error).__name__, retry_seconds)
+            self._away(reason, retry_seconds)
 
     def up(self, link: object) -> None:
         """A link was made. The other links try at once instead of waiting for their time."""

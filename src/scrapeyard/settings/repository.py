@@ -39,6 +39,9 @@ class SourceSettings(Section):
     secret_key: SecretStr = Field(
         SecretStr(""), description="S3 secret key, Azure account key, or Google service account key (JSON)."
     )
+    ca_file: Path | None = Field(
+        None, description="PEM file of authorities trusted for the bucket's server, beside the machine's own."
+    )
 
     @model_validator(mode="after")
     def _says_where(self) -> Self:
@@ -132,6 +135,9 @@ class BlobSettings(Section):
     )
     secret_key: SecretStr = Field(
         SecretStr(""), description="S3 secret key, Azure account key, or Google service account key (JSON)."
+    )
+    ca_file: Path | None = Field(
+        None, description="PEM file of authorities trusted for the server, beside the machine's own."
     )
 
     @model_validator(mode="after")

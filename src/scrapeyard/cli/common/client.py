@@ -292,10 +292,10 @@ class _NoRedirects(HTTPRedirectHandler):
 
 def _opener(host: str) -> OpenerDirector:
     """An opener that uses the environment's proxies for every host except this machine."""
-    return build_opener(_NoRedirects, PlainHandler, TlsHandler, *([ProxyHandler({})] if _is_loopback(host) else []))
+    return build_opener(_NoRedirects, PlainHandler, TlsHandler, *([ProxyHandler({})] if is_loopback(host) else []))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -12,21 +12,22 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import asdict
 from sqlalchemy.exc import DBAPIError
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.cli.common.client import Refused, Server, ServerUnreachable
+from scrapeyard.cli.common.client import Refused, Server, ServerUnreachable, is_loopback
 from scrapeyard.cli.common.output import size
 from scrapeyard.cli.runs.local import LocalYard, open_yard
-from scrapeyard.errors import ScrapeyardError
+from scrapeyard.errors import ScrapeyardError, refuses_certificate
 from scrapeyard.extras import EXTRAS, install, is_installed, missing
 from scrapeyard.model import ExitReason
 from scrapeyard.sandbox.port import Wall
 from scrapeyard.settings import Settings, hide_password
-from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.database import UNTRUSTED, Database
 from scrapeyard.store.database.migrate import HEAD, revision
 
 State = Literal["ok", "warn", "fail"]
@@ -221,7 +222,9 @@ async def check_store(settings: Settings) -> CheckResult:
             stands_at = await _revision(url or f"sqlite:///{path}")
     except (ScrapeyardError, DBAPIError, OSError) as error:
         words = getattr(error, "orig", None) or str(error) or f"no answer within {PATIENCE_SECONDS:g} s"
-        return fail("store", f"{shown}: {words}", "check DATABASE_URL and the server or file behind it")
+        remedy = UNTRUSTED if refuses_certificate(error) else "check DATABASE_URL and the server or file behind it"
+        return fail("store", f"{shown}: {words}", remedy)
+    shown += _tls_words(url)
     if stands_at == HEAD:
         return ok("store", f"{shown}, schema {stands_at}")
     if stands_at is None or stands_at < HEAD:
@@ -246,11 +249,25 @@ async def check_queue(settings: Settings) -> CheckResult:
     try:
         await queue.start()
         async with asyncio.timeout(PATIENCE_SECONDS):
-            return ok("queue", f"{shown}, {await queue.ping():.1f} ms")
+            return ok("queue", f"{shown}{_tls_words(url)}, {await queue.ping():.1f} ms")
     except (ScrapeyardError, TimeoutError) as error:
         return fail("queue", f"{shown}: {error or 'no answer'}", "check REDIS_URL and the server behind it")
     finally:
         await queue.stop()
+
+
+def _tls_words(url: str) -> str:
+    """How safe the connection to a server is; empty for files and sockets of this machine."""
+    place = urlsplit(url)
+    options = dict(parse_qsl(place.query))
+    if place.scheme == "rediss":
+        return ", TLS not verified" if options.get("ssl_cert_reqs") == "none" else ", TLS verified"
+    if place.scheme.startswith("postgres") and options.get("sslmode", "").startswith("verify-"):
+        return ", TLS verified"
+    if place.scheme in ("sqlite", "unix", "") or is_loopback(place.hostname or ""):
+        return ""
+    is_postgres = place.scheme.startswith("postgres") and options.get("sslmode") != "disable"
+    return ", TLS not verified (docs/security.md)" if is_postgres else ", no TLS (docs/security.md)"
 
 
 async def check_blobs(settings: Settings) -> CheckResult:

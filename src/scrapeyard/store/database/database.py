@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from scrapeyard.errors import SettingsInvalid, StoreUnavailable
+from scrapeyard.errors import SettingsInvalid, StoreUnavailable, refuses_certificate
 from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.store.database.backend import Backend, Engines
 from scrapeyard.store.database.migrate import migrate
@@ -22,6 +22,10 @@ from scrapeyard.telemetry.metrics import Metrics
 T = TypeVar("T")
 
 _TRIES: Final = 5
+UNTRUSTED: Final = (
+    "name the authority that signed it in DATABASE_URL: ?sslmode=verify-full&sslrootcert=/path/to/ca.pem. "
+    "The host must be one that the certificate names"
+)
 _REMEDY: Final = "check DATABASE_URL and the server or file behind it"
 
 
@@ -157,8 +161,9 @@ class Database:
                 raise StoreUnavailable(f"the database does not answer ({error.orig}); {_REMEDY}") from error
             raise
         except (OSError, PoolTimeout) as error:
+            remedy = UNTRUSTED if refuses_certificate(error) else _REMEDY
             raise StoreUnavailable(
-                f"the database does not answer ({str(error) or 'no answer in time'}); {_REMEDY}"
+                f"the database does not answer ({str(error) or 'no answer in time'}); {remedy}"
             ) from error
 
 

@@ -4,6 +4,8 @@ A connection lost since its last use is noticed by the next statement, which is 
 has a timeout: connecting, queries, and getting a connection from the pool.
 """
 
+import os
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
@@ -25,7 +27,8 @@ from scrapeyard.store.database.transaction import BulkInsert, Execute, Statement
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 20.0
 _DIALECT: Final = asyncpg.dialect()  # type: ignore[no-untyped-call]
-_OPTIONS: Final = {"sslmode", "application_name", "host", "port"}
+_OPTIONS: Final = {"sslmode", "sslrootcert", "sslcert", "sslkey", "application_name", "host", "port"}
+_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _MIGRATION_LOCK: Final = 0x5C4A_9E7A_4D00
 """Key of our advisory lock: an arbitrary number that no other program should use."""
 
@@ -50,8 +53,7 @@ class Postgres:
         self._phrases = StatementCache(_DIALECT)
         self._settings: dict[str, Any] = {"application_name": url.query.get("application_name", "scrapeyard")}
         query = {name: value for name, value in url.query.items() if name in ("host", "port")}
-        if "sslmode" in url.query:
-            query["ssl"] = url.query["sslmode"]
+        self._tls = _tls({name: str(value) for name, value in url.query.items() if name.startswith("ssl")})
         self._url = url.set(drivername="postgresql+asyncpg", query=query)
 
     def open(self) -> Engines:
@@ -107,7 +109,31 @@ class Postgres:
 
     def _engine(self, **options: Any) -> AsyncEngine:
         arguments = {"timeout": CONNECT_SECONDS, "command_timeout": ANSWER_SECONDS, "server_settings": self._settings}
+        if self._tls is not None:
+            arguments["ssl"] = self._tls
         return create_async_engine(self._url, connect_args=arguments, hide_parameters=True, **options)
+
+
+def _tls(given: Mapping[str, str]) -> str | ssl.SSLContext | None:
+    """What the driver takes as `ssl`, for the options of libpq; None: its default. Raises SettingsInvalid."""
+    mode = given.get("sslmode")
+    if mode is not None and mode not in _MODES:
+        raise SettingsInvalid(f"database_url: sslmode: {mode} is not known; write one of {', '.join(_MODES)}")
+    if not given.keys() - {"sslmode"}:
+        return mode
+    if mode not in ("verify-ca", "verify-full"):
+        raise SettingsInvalid("database_url: sslrootcert, sslcert and sslkey need sslmode=verify-full, or verify-ca")
+    for name in sorted(given.keys() - {"sslmode"}):
+        if not os.access(given[name], os.R_OK):
+            raise SettingsInvalid(f"database_url: {name}: {given[name]} cannot be read")
+    try:
+        context = ssl.create_default_context(cafile=given.get("sslrootcert"))
+        context.check_hostname = mode == "verify-full"
+        if "sslcert" in given:
+            context.load_cert_chain(given["sslcert"], given.get("sslkey"))
+    except OSError as error:
+        raise SettingsInvalid(f"database_url: sslrootcert, sslcert or sslkey cannot be used: {error}") from None
+    return context
 
 
 class _Reader:

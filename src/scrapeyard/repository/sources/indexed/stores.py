@@ -37,6 +37,7 @@ def bucket_store(settings: SourceSettings, timeout_seconds: float) -> ObjectStor
         region=settings.region,
         access_key=settings.access_key.get_secret_value(),
         secret_key=settings.secret_key.get_secret_value(),
+        ca_file=settings.ca_file,
     )
     return open_bucket(bucket, timeout_seconds=timeout_seconds, retries=_RETRIES)
 
