@@ -44,7 +44,7 @@ async def measure(folder: Path) -> None:
         headers = [(b"host", b"x"), (b"authorization", f"Bearer {secret}".encode())]
         scope = {"type": "http", "method": "POST", "path": "/api/scrape", "query_string": b"", "headers": headers}
         for mode in ("off", "on"):
-            middleware = Authentication(_app, Authenticator([ring], mode), access)
+            middleware = Authentication(_app, Authenticator([ring], mode), access, ring.fault)
             best = min([await _micros(middleware, scope) for _ in range(ROUNDS)])
             print(f"authentication {mode}: {best:.1f} µs a call")
     finally:

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import httpx
 import pytest
+from websockets.asyncio.client import connect
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.gateway.auth.documents import KeyCall
@@ -14,6 +16,7 @@ from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.model.identity import Role
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import AuthSettings, GatewaySettings, Settings
+from tests.integration.gateway.test_gateway_server import serving
 from tests.integration.gateway_stand import Stand, open_services, open_stand
 from tests.leaks import PATIENCE
 
@@ -83,3 +86,52 @@ async def test_a_public_address_without_keys_is_refused(tmp_path: Path, mode: st
     async with open_services(tmp_path, settings) as services:
         with pytest.raises(SettingsInvalid, match="--insecure"):
             await GatewayServer(services).start()
+
+
+async def test_open_streams_end_with_their_key(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        server, _ = await stack.enter_async_context(serving(tmp_path))
+        keys = server._gateway.keys
+        (gone, mine), (_, other) = [
+            await keys.create(KeyCall(name=name, role=Role.OPERATOR).draft(time.time())) for name in ("gone", "other")
+        ]
+        client = await stack.enter_async_context(httpx.AsyncClient(base_url=server.url, timeout=PATIENCE))
+        head = {"X-API-Key": mine}
+        job = {"scraper": "shop/product", "items": ["https://a.example/1"], "paused": True}
+        job_id = (await client.post("/api/jobs", json=job, headers=head)).json()["id"]
+        call = {"scraper": "shop/product", "input": {"url": "https://a.example"}, "wait": 0}
+        run_id = (await client.post("/api/scrape", json=call, headers=head)).json()["id"]
+        stream = f"/api/jobs/{job_id}/stream"
+        link = (await client.post("/api/links", json={"path": stream}, headers=head)).json()["url"]
+        kept = await _open_stream(stack, client, stream, {"X-API-Key": other})
+        ending = [
+            await _open_stream(stack, client, stream, head),
+            await _open_stream(stack, client, f"/api/scrape/{run_id}/events", head),
+            await _open_stream(stack, client, link, {}),
+        ]
+        await client.post("/api/session", json={"key": mine})
+        ending.append(await _open_stream(stack, client, stream, {}))
+        sockets = []
+        for path in (f"/api/jobs/{job_id}/ws", f"/api/scrape/{run_id}/live"):
+            url = server.url.replace("http", "ws") + path
+            sockets.append(
+                await stack.enter_async_context(connect(url, additional_headers=head, open_timeout=PATIENCE))
+            )
+        await keys.revoke(gone.id)
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.gather(*ending)
+            for socket in sockets:
+                await socket.wait_closed()
+        assert [(socket.close_code, socket.close_reason) for socket in sockets] == [(1008, "the key was revoked")] * 2
+        assert not kept.done(), "that of another key goes on"
+        kept.cancel()
+        await asyncio.gather(kept, return_exceptions=True)
+
+
+async def _open_stream(
+    stack: AsyncExitStack, client: httpx.AsyncClient, path: str, headers: dict[str, str]
+) -> asyncio.Task[bytes]:
+    """Reads a stream that is open, to its end."""
+    answer = await stack.enter_async_context(client.stream("GET", path, headers=headers))
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    return asyncio.create_task(answer.aread())

@@ -106,6 +106,11 @@ class KeyRing:
         self._used[key.id] = now
         return self._identities[key.id]
 
+    def fault(self, key_id: str) -> str:
+        """Why a key cannot be used now; empty if it can."""
+        key = self._by_id.get(key_id)
+        return "the key is gone" if key is None else key.fault(self._clock())
+
     def get(self, key_id: str) -> ApiKey:
         """A key as last read. Raises NotFound."""
         key = self._by_id.get(key_id)
