@@ -25,6 +25,9 @@ export const VIEWS: View[] = [
   { name: "try", path: "/try", menu: "bar", needs: "scrape", component: load(() => import("./views/try")) },
   { name: "runs", path: "/runs", menu: "bar", needs: "list_runs", component: load(() => import("./views/runs")) },
   { name: "run", path: "/runs/:run_id", needs: "get_run", component: load(() => import("./views/runs/run")) },
+  { name: "jobs", path: "/jobs", menu: "bar", needs: "list_jobs", component: load(() => import("./views/jobs")) },
+  { name: "newJob", path: "/jobs/new", needs: "create_job", component: load(() => import("./views/jobs/new")) },
+  { name: "job", path: "/jobs/:job_id", needs: "get_job", component: load(() => import("./views/jobs/job")) },
 ];
 
 /** Whether there is a view at this pattern that the reader may see. */

@@ -683,6 +683,28 @@ export type ExportsDocument = {
   exports: Array<ExportDocument>;
 };
 
+/** Items of a job that failed alike. */
+export type FailureDocument = {
+  /** Why it ended; null while it has not. */
+  exit_reason: ExitReason;
+  /** Of the last page that they fetched; null: there was none. */
+  http_status: number | null;
+  /** Registrable domain. */
+  site: string | null;
+  /** How many there are. */
+  count: number;
+  /** The first of them. */
+  example: ItemDocument;
+};
+
+/** Why items of a job failed. */
+export type FailuresDocument = {
+  /** The job's id. */
+  job_id: string;
+  /** The 50 largest groups, the largest first. */
+  groups: Array<FailureDocument>;
+};
+
 /** One request to the web. */
 export type FetchDocument = {
   /** The address. */
@@ -1962,6 +1984,8 @@ export type RedriveCall = {
   exit_reasons?: Array<ExitReason> | null;
   /** Registrable domains, any of these. */
   sites?: Array<string> | null;
+  /** Statuses of the last page that an item fetched, any of these. */
+  http_statuses?: Array<number> | null;
   /** Items by their ids, any of these. */
   keys?: Array<string> | null;
   /** Run them by this version from now on; pinned to one version now. */
@@ -3475,7 +3499,7 @@ export interface Operations {
   /** List a job's items. */
   list_items: {
     path: { job_id: string };
-    query: { status?: Array<ItemStatus> | null; exit_reason?: Array<ExitReason> | null; site?: Array<string> | null; key?: Array<string> | null; cursor?: string | null; limit?: number };
+    query: { status?: Array<ItemStatus> | null; exit_reason?: Array<ExitReason> | null; site?: Array<string> | null; http_status?: Array<number> | null; key?: Array<string> | null; first?: number; cursor?: string | null; limit?: number };
     body: undefined;
     answer: ItemPageDocument;
   };
@@ -3541,6 +3565,13 @@ export interface Operations {
     query: undefined;
     body: RedriveCall;
     answer: RedrivenDocument;
+  };
+  /** See why items failed. */
+  list_errors: {
+    path: { job_id: string };
+    query: undefined;
+    body: undefined;
+    answer: FailuresDocument;
   };
   /** Look an item up. */
   get_item: {
@@ -4053,6 +4084,7 @@ export const routes = {
   archive_job: ["POST", "/api/jobs/{job_id}/archive"],
   restore_job: ["POST", "/api/jobs/{job_id}/restore"],
   redrive_job: ["POST", "/api/jobs/{job_id}/redrive"],
+  list_errors: ["GET", "/api/jobs/{job_id}/errors"],
   get_item: ["GET", "/api/jobs/{job_id}/items/{key}"],
   download_artifact: ["GET", "/api/jobs/{job_id}/items/{key}/download"],
   list_dead_letters: ["GET", "/api/dead-letters"],

@@ -450,6 +450,12 @@ async def test_items_and_dead_letters_are_paged_and_filtered(stand: Stand) -> No
     assert rest["next_cursor"] is None
     bad = await get(stand.client, place, status="error", exit_reason="failed", site="shop.example")
     assert [item["id"] for item in bad["items"]] == ["k1", "k3"]
+    later = await get(stand.client, place, first=3)
+    assert [item["id"] for item in later["items"]] == ["k3", "k4"]
+    assert (await get(stand.client, place, http_status=403))["items"] == []
+    (group,) = (await get(stand.client, f"/api/jobs/{job['id']}/errors"))["groups"]
+    assert (group["exit_reason"], group["site"], group["count"]) == ("failed", "shop.example", 2)
+    assert (group["http_status"], group["example"]["id"]) == (None, "k1")
     one = await get(stand.client, f"{place}/k0")
     assert (one["result"], one["status"], one["logs"]) == ({"title": "Tea", "number": 0}, "success", [])
     download = await stand.client.get(one["artifacts"][0]["href"])

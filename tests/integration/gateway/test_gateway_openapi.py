@@ -233,6 +233,7 @@ OPERATIONS = [
     "PATCH /api/jobs/{job_id}",
     "POST /api/jobs/{job_id}/archive",
     "POST /api/jobs/{job_id}/cancel",
+    "GET /api/jobs/{job_id}/errors",
     "GET /api/jobs/{job_id}/exports",
     "POST /api/jobs/{job_id}/exports",
     "GET /api/jobs/{job_id}/items",

@@ -28,6 +28,7 @@ export const asks: Record<keyof Operations, string> = {
   archive_job: "work:write",
   restore_job: "work:write",
   redrive_job: "work:write",
+  list_errors: "work:read",
   get_item: "work:read",
   download_artifact: "work:read",
   list_dead_letters: "work:read",

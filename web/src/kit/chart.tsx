@@ -92,16 +92,28 @@ function options(
     ticks: { show: false },
     font: "11px system-ui",
   };
-  const clock = new Intl.DateTimeFormat(language.get(), { hour: "2-digit", minute: "2-digit" });
+  const clock = (seconds: number) =>
+    new Intl.DateTimeFormat(language.get(), {
+      hour: "2-digit",
+      minute: "2-digit",
+      ...(seconds < 600 ? { second: "2-digit" } : {}),
+      hourCycle: "h23",
+    });
   return {
     width: box.clientWidth || 300,
     height: more.height,
     legend: { show: false },
+    padding: [8, 8, 0, 0],
     cursor: { show: true, points: { show: false }, drag: { x: false, y: false } },
     scales: { y: { range: (_plot, _low, high) => [0, Math.max(high * 1.1, 1)] } },
     axes: [
-      { ...axis, values: (_plot, ticks) => ticks.map((tick) => clock.format(new Date(tick * 1000))) },
-      { ...axis, size: 48, values: (_plot, ticks) => ticks.map(more.shown) },
+      {
+        ...axis,
+        size: 22,
+        values: (_plot, ticks) =>
+          ticks.map((tick) => clock((ticks.at(-1) ?? 0) - (ticks[0] ?? 0)).format(new Date(tick * 1000))),
+      },
+      { ...axis, size: 40, space: 24, values: (_plot, ticks) => ticks.map(more.shown) },
     ],
     series: [
       {},

@@ -123,6 +123,16 @@ export function exact(at: string | number | null | undefined): string {
   return new Intl.DateTimeFormat(language.get(), { dateStyle: "medium", timeStyle: "medium" }).format(new Date(at));
 }
 
+/** The time of day, with the day where that is not today. */
+export function clock(at: string | number): string {
+  const when = new Date(at);
+  const today = when.toDateString() === new Date().toDateString();
+  return new Intl.DateTimeFormat(language.get(), {
+    timeStyle: "short",
+    ...(today ? {} : { dateStyle: "medium" }),
+  }).format(when);
+}
+
 /** How long ago or ahead, in words. */
 export function ago(at: string | null | undefined, now = Date.now()): string {
   if (!at) return "–";

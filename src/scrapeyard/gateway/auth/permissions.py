@@ -85,6 +85,7 @@ ROUTES: Final = {
         "GET /api/jobs/{job_id}/items",
         "GET /api/jobs/{job_id}/items/{key}",
         "GET /api/jobs/{job_id}/items/{key}/download",
+        "GET /api/jobs/{job_id}/errors",
         "GET /api/jobs/{job_id}/results",
         "GET /api/jobs/{job_id}/metrics",
         "GET /api/jobs/{job_id}/stream",

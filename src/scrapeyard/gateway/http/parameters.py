@@ -88,6 +88,10 @@ Sites = Annotated[
     list[Annotated[str, Query(pattern=r"^[^\s/\x00-\x1f]{1,253}$")]] | None,
     Query(max_length=50, description="Registrable domains, any of these; may be repeated."),
 ]
+HttpStatuses = Annotated[
+    list[Annotated[int, Query(ge=100, le=999)]] | None,
+    Query(max_length=50, description="HTTP statuses of the last page, any of these; may be repeated."),
+]
 Keys = Annotated[
     list[Annotated[str, Query(pattern=ITEM_KEY)]] | None,
     Query(max_length=200, description="Items by their ids, any of these; may be repeated."),

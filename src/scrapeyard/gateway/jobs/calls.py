@@ -356,6 +356,9 @@ class RedriveCall(BaseModel):
     sites: list[Annotated[str, Field(pattern=r"^[^\s/\x00-\x1f]{1,253}$")]] | None = Field(
         None, min_length=1, max_length=100, description="Registrable domains, any of these."
     )
+    http_statuses: list[Annotated[int, Field(ge=100, le=999)]] | None = Field(
+        None, min_length=1, max_length=100, description="Statuses of the last page that an item fetched, any of these."
+    )
     keys: list[Annotated[str, Field(pattern=ITEM_KEY)]] | None = Field(
         None, min_length=1, max_length=MAX_KEYS, description="Items by their ids, any of these."
     )

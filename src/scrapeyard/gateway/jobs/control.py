@@ -130,7 +130,11 @@ class JobControl:
         """Run items again; returns how many. Also raises what resolving another scraper raises."""
         before = await self.get(job_id)
         where = ItemFilter(
-            statuses=call.wanted, exit_reasons=_some(call.exit_reasons), sites=_some(call.sites), keys=_some(call.keys)
+            statuses=call.wanted,
+            exit_reasons=_some(call.exit_reasons),
+            sites=_some(call.sites),
+            http_statuses=_some(call.http_statuses),
+            keys=_some(call.keys),
         )
         count = await self._store.items.redrive(job_id, where, await self._changed(before, call), self._clock())
         if count is None:

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from scrapeyard.blobs import keys
@@ -12,10 +13,21 @@ from scrapeyard.gateway.auth.owned import JobId
 from scrapeyard.gateway.http.answers import JSON, AnswerRoute
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, kept_object
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, ItemKey, ItemStatuses, Keys, Limit, Reasons, Sites
+from scrapeyard.gateway.http.parameters import (
+    Cursor,
+    GatewayDep,
+    HttpStatuses,
+    ItemKey,
+    ItemStatuses,
+    Keys,
+    Limit,
+    Reasons,
+    Sites,
+)
 from scrapeyard.gateway.http.patterns import JOB_ID, SCRAPER_ID
 from scrapeyard.gateway.jobs.documents import (
     DeadLetterPageDocument,
+    ItemDocument,
     ItemPageDocument,
     WholeItemDocument,
     dead_letter,
@@ -28,6 +40,7 @@ from scrapeyard.model.instants import instant
 from scrapeyard.model.job import Item, Job
 from scrapeyard.store.ports.jobs import DeadLetterFilter, ItemFilter
 
+MOST_GROUPS = 50
 _MANIFEST = "manifest"
 _SHORT = {"data": "data.json", "html": "html.html", "metadata": "metadata.json", "screenshot": "screenshot.png"}
 _Artifact = Annotated[
@@ -51,7 +64,9 @@ async def list_items(
     status: ItemStatuses = None,
     exit_reason: Reasons = None,
     site: Sites = None,
+    http_status: HttpStatuses = None,
     key: Keys = None,
+    first: Annotated[int, Query(ge=0, le=2**53, description="Items with this number or higher.")] = 0,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> ItemPageDocument:
@@ -60,13 +75,51 @@ async def list_items(
         statuses=tuple(status) if status else None,
         exit_reasons=tuple(exit_reason) if exit_reason else None,
         sites=tuple(site) if site else None,
+        http_statuses=tuple(http_status) if http_status else None,
         keys=tuple(key) if key else None,
+        first=first,
     )
     page = await gateway.jobs.store.items.page(job_id, where, cursor, limit)
     if not page.items:
         await gateway.jobs.control.with_items(job_id)
     job = await gateway.jobs.control.get(job_id)
     return ItemPageDocument(items=[item_document(job, item) for item in page.items], next_cursor=page.next_cursor)
+
+
+class FailureDocument(Struct, frozen=True, kw_only=True):
+    """Items of a job that failed alike."""
+
+    exit_reason: ExitReason
+    http_status: Annotated[int | None, Meta(description="Of the last page that they fetched; null: there was none.")]
+    site: Annotated[str | None, Meta(description="Registrable domain.")]
+    count: Annotated[int, Meta(description="How many there are.")]
+    example: Annotated[ItemDocument, Meta(description="The first of them.")]
+
+
+class FailuresDocument(Struct, frozen=True, kw_only=True):
+    """Why items of a job failed."""
+
+    job_id: Annotated[str, Meta(description="The job's id.")]
+    groups: Annotated[list[FailureDocument], Meta(description="The 50 largest groups, the largest first.")]
+
+
+@router.get("/api/jobs/{job_id}/errors", summary="See why items failed", responses=refusals(404, 409, 422, 503))
+async def list_errors(gateway: GatewayDep, job_id: JobId) -> FailuresDocument:
+    """Failed items by exit reason, HTTP status and site, each group with its first item as an example."""
+    await gateway.jobs.control.with_items(job_id)
+    job = await gateway.jobs.control.get(job_id)
+    found = await gateway.jobs.store.items.failures(job_id, MOST_GROUPS)
+    groups = [
+        FailureDocument(
+            exit_reason=group.exit_reason,
+            http_status=group.http_status,
+            site=group.site or None,
+            count=group.count,
+            example=item_document(job, group.example),
+        )
+        for group in found
+    ]
+    return FailuresDocument(job_id=job_id, groups=groups)
 
 
 @router.get("/api/jobs/{job_id}/items/{key}", summary="Look an item up", responses=refusals(404, 409, 410, 422, 503))

@@ -7,7 +7,7 @@ from re import compile as pattern
 from typing import Any, Final, NamedTuple
 
 from msgspec import Raw, json
-from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, literal_column, null, select, tuple_
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, func, literal_column, null, select, tuple_
 
 from scrapeyard.model import Artifact, ExitReason, LogLine, RunError
 from scrapeyard.model.job import ITEM_KEY, Item, ItemStatus
@@ -126,6 +126,7 @@ def matches(item: Item, where: ItemFilter) -> bool:
         (where.statuses is None or item.status in where.statuses)
         and (where.exit_reasons is None or item.exit_reason in where.exit_reasons)
         and (where.sites is None or (item.exit_reason is not None and item.site in where.sites))
+        and (where.http_statuses is None or item.http_status in where.http_statuses)
     )
 
 
@@ -223,6 +224,8 @@ def of_outcomes(where: ItemFilter) -> list[ColumnElement[bool]]:
         conditions.append(OUTCOMES.c.exit_reason.in_([reason.value for reason in where.exit_reasons]))
     if where.sites is not None:
         conditions.append(OUTCOMES.c.site.in_([site for site in where.sites if "\x00" not in site]))
+    if where.http_statuses is not None:
+        conditions.append(OUTCOMES.c.http_status.in_(where.http_statuses))
     return conditions
 
 
@@ -244,6 +247,14 @@ def dead(where: DeadLetterFilter, before: Sequence[int] | None) -> Select[Any]:
         query = query.where(JOBS.c.scraper_id == where.scraper)
     query = query if before is None else query.where(place < tuple_(*before))
     return query.order_by(OUTCOMES.c.job.desc(), OUTCOMES.c.seq.desc())
+
+
+def failed_alike(limit: int) -> Select[Any]:
+    """The largest groups of failed items of a job: how they ended, how many they are, and the number of the first."""
+    alike = (OUTCOMES.c.exit_reason, OUTCOMES.c.http_status, OUTCOMES.c.site)
+    count, first = func.count().label("count"), func.min(OUTCOMES.c.seq).label("first")
+    query = select(*alike, count, first).where(OUTCOMES.c.job == bindparam("job"), FAILED).group_by(*alike)
+    return query.order_by(count.desc(), first).limit(limit)
 
 
 def keyed(job: int, keys: Sequence[str]) -> Select[Any]:
@@ -291,7 +302,7 @@ class _Search:
         self._where = where
         self._data = data
         self._wanted = frozenset(ItemStatus) if where.statuses is None else frozenset(where.statuses)
-        if where.exit_reasons is not None or where.sites is not None:
+        if where.exit_reasons is not None or where.sites is not None or where.http_statuses is not None:
             self._wanted &= _FINAL
 
     async def page(self, after: int, limit: int) -> Found:

@@ -7,18 +7,27 @@ from typing import Final
 from msgspec.structs import replace
 from sqlalchemy import bindparam, func, select
 
+from scrapeyard.model import ExitReason
 from scrapeyard.model.job import Counts, Item, ItemStatus, Job, NewItem
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.database.paging import as_cursor, is_id, numbers
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.ended import ended_since
 from scrapeyard.store.jobs.found import append
-from scrapeyard.store.jobs.item_queries import Found, dead, items_after, to_item
+from scrapeyard.store.jobs.item_queries import Found, dead, failed_alike, items_after, to_item
 from scrapeyard.store.jobs.locks import STOPPED, TAKES_ITEMS, WHOLE_BATCHES, Held, as_fields, locked_job
 from scrapeyard.store.jobs.redrive import Redrive
 from scrapeyard.store.jobs.rows import Fields
-from scrapeyard.store.ports.jobs import ITEM_BLOCK, DeadLetterFilter, EndedItems, Frontier, ItemFilter, ItemPage
-from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, OUTCOMES, WAITING
+from scrapeyard.store.ports.jobs import (
+    ITEM_BLOCK,
+    DeadLetterFilter,
+    EndedItems,
+    FailureGroup,
+    Frontier,
+    ItemFilter,
+    ItemPage,
+)
+from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOBS, OUTCOMES, WAITING
 
 _ADDED: Final = select(BLOCKS.c.added).where(
     BLOCKS.c.job == bindparam("job"), BLOCKS.c.source == bindparam("source"), BLOCKS.c.block == bindparam("block")
@@ -96,6 +105,24 @@ class SqlItems(SqlPart):
             if ahead is not None:
                 ahead.cancel()
                 await asyncio.gather(ahead, return_exceptions=True)
+
+    async def failures(self, job_id: str, limit: int) -> Sequence[FailureGroup]:
+        """Why items of a job failed: the `limit` largest groups, the largest first."""
+        if not is_id(job_id):
+            return []
+        found: list[FailureGroup] = []
+        jobs = await self._database.fetch(select(JOBS.c.number).where(JOBS.c.id == job_id))
+        rows = await self._database.fetch_tuples(failed_alike(limit), {"job": jobs[0]["number"]}) if jobs else ()
+        for reason, status, site, count, first in rows:
+            where = ItemFilter(statuses=(ItemStatus.ERROR,))
+            examples, _ = await items_after(self._database, job_id, where, after=first - 1, limit=1, data=True)
+            if examples:
+                found.append(
+                    FailureGroup(
+                        exit_reason=ExitReason(reason), http_status=status, site=site, count=count, example=examples[0]
+                    )
+                )
+        return found
 
     async def dead_letters(
         self, where: DeadLetterFilter, cursor: str | None, limit: int

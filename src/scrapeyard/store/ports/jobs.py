@@ -131,6 +131,8 @@ class ItemFilter(Struct, frozen=True, kw_only=True):
     statuses: tuple[ItemStatus, ...] | None = None
     exit_reasons: tuple[ExitReason, ...] | None = None
     sites: tuple[str, ...] | None = None
+    http_statuses: tuple[int, ...] | None = None
+    """Of the last page that an item fetched."""
     keys: tuple[str, ...] | None = None
     """At most 1,000."""
     first: int = 0
@@ -145,6 +147,17 @@ class DeadLetterFilter(Struct, frozen=True, kw_only=True):
     scraper: str | None = None
     exit_reasons: tuple[ExitReason, ...] | None = None
     sites: tuple[str, ...] | None = None
+
+
+class FailureGroup(Struct, frozen=True, kw_only=True):
+    """Failed items of a job that ended alike."""
+
+    exit_reason: ExitReason
+    http_status: int | None
+    site: str
+    count: int
+    example: Item
+    """The first of them."""
 
 
 class ItemPage(Struct, frozen=True, kw_only=True):
@@ -199,6 +212,9 @@ class ItemStore(Protocol):
         self, where: DeadLetterFilter, cursor: str | None, limit: int
     ) -> tuple[tuple[tuple[str, Item], ...], str | None]:
         """Items that ended as errors across jobs, (job id, item), newest job first; then the next cursor."""
+
+    async def failures(self, job_id: str, limit: int) -> Sequence[FailureGroup]:
+        """Why items of a job failed: the `limit` largest groups, the largest first."""
 
     async def redrive(self, job_id: str, where: ItemFilter, job: Job | None, now: float) -> int | None:
         """Hand out matching final items again, from attempt 1: errors, unless `where.statuses` says otherwise. All
