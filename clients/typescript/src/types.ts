@@ -774,6 +774,28 @@ export type Follow = {
   links?: string;
 };
 
+/** What to forget: exactly one of `url`, `site` and `client`. */
+export type ForgetCall = {
+  /** A page's URL. */
+  url?: string | null;
+  /** A host, such as `shop.example`. */
+  site?: string | null;
+  /** A client's name. */
+  client?: string | null;
+  /** Count what would go, and remove nothing. */
+  dry_run?: boolean;
+};
+
+/** What went, or with `dry_run` what would go. */
+export type ForgottenDocument = {
+  /** Whether nothing was removed. */
+  dry_run: boolean;
+  /** By kind: runs, jobs, items, exports, schedules, webhook_messages, snapshots, state, keys, cached_pages. */
+  counts: Record<string, number>;
+  /** Archived jobs that have it and are being restored: call again in a minute, until it is empty. */
+  restoring: Array<string>;
+};
+
 /** A run that goes on. */
 export type Handle = {
   /** Its id. */
@@ -3895,6 +3917,13 @@ export interface Operations {
     body: undefined;
     answer: SecretsDocument;
   };
+  /** Forget a URL, a site or a client. */
+  forget: {
+    path: undefined;
+    query: undefined;
+    body: ForgetCall;
+    answer: ForgottenDocument;
+  };
   /** See how busy it is. */
   get_stats: {
     path: undefined;
@@ -4131,6 +4160,7 @@ export const routes = {
   list_secrets: ["GET", "/api/secrets"],
   put_secret: ["PUT", "/api/secrets/{site}/{task}/{name}"],
   delete_secret: ["DELETE", "/api/secrets/{site}/{task}/{name}"],
+  forget: ["POST", "/api/forget"],
   get_stats: ["GET", "/api/stats"],
   get_scale: ["GET", "/api/stats/scale"],
   list_workers: ["GET", "/api/workers"],

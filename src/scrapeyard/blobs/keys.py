@@ -47,6 +47,11 @@ def result_prefixes(job_id: str) -> list[str]:
     return [f"{job_id}/{name}/" for name in ("manifests", "changes", "exports")]
 
 
+def item_prefix(job_id: str, item: str) -> str:
+    """Every object of one item."""
+    return f"{job_id}/items/{item}/"
+
+
 def item_object(job_id: str, item: str, name: str) -> str:
     """One of ITEM_OBJECTS. `item` is the item's key, checked against ITEM_KEY."""
     return f"{job_id}/items/{item}/{name}"

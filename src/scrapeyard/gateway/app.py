@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from scrapeyard.gateway import cache, proxies, secrets, sites, usage, webhooks
+from scrapeyard.gateway import cache, forgetting, proxies, secrets, sites, usage, webhooks
 from scrapeyard.gateway.audit import routes as audit
 from scrapeyard.gateway.audit.addresses import CallerAddresses
 from scrapeyard.gateway.audit.middleware import REQUEST_ID, Audited
@@ -53,7 +53,16 @@ ROUTERS = (
     crawls.router,
     *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
     *(schedules.router, webhooks.router),
-    *(scrapers.router, channels.router, state.router, sites.router, proxies.router, cache.router, secrets.router),
+    *(
+        scrapers.router,
+        channels.router,
+        state.router,
+        sites.router,
+        proxies.router,
+        cache.router,
+        secrets.router,
+        forgetting.router,
+    ),
     *(operations.router, keys.router, sessions.router, sessions.callback_router, usage.router, audit.router),
 )
 """In the order in which the document lists their routes."""

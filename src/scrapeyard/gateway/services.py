@@ -22,6 +22,7 @@ from scrapeyard.gateway.auth.keys import KeyRing
 from scrapeyard.gateway.auth.links import SignedLinks
 from scrapeyard.gateway.auth.sessions import SignedSessions
 from scrapeyard.gateway.cache import Caching
+from scrapeyard.gateway.forgetting import Forgetting
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.limits.port import ClientLimiter
 from scrapeyard.gateway.operations.health import Health
@@ -174,6 +175,7 @@ class Gateway:
             clock=services.clock,
         )
         self.caching = Caching(settings, services.queue, services.pages, self.scraping)
+        self.forgetting = Forgetting(services.store, services.blobs, services.recorder, self.caching, services.clock)
         self._site_policies = SitePolicies(settings.sites, services.store.sites, services.queue, services.clock)
         self.sites = SiteService(
             self._site_policies,

@@ -7,6 +7,7 @@ from scrapeyard.sealing.port import Masters
 from scrapeyard.store.api_keys import SqlApiKeys
 from scrapeyard.store.audit import SqlAudit
 from scrapeyard.store.database.database import Database
+from scrapeyard.store.forgetting import SqlForgetting
 from scrapeyard.store.jobs.archives import SqlArchives
 from scrapeyard.store.jobs.batches import SqlBatches
 from scrapeyard.store.jobs.events import SqlEvents
@@ -77,6 +78,7 @@ class SqlStore(Store):
         self.deliveries = SqlDeliveries(database)
         self.audit = SqlAudit(database)
         self.sweeps = SqlSweeps(database)
+        self.forgetting = SqlForgetting(database)
 
     async def start(self) -> None:
         """Connect and bring the schema up to date. Safe to run twice, and from two processes at once. Raises

@@ -227,6 +227,7 @@ OPERATIONS = [
     "POST /api/crawl",
     "POST /api/map",
     "GET /api/jobs",
+    "POST /api/forget",
     "POST /api/jobs",
     "DELETE /api/jobs/{job_id}",
     "GET /api/jobs/{job_id}",

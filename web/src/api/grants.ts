@@ -75,6 +75,7 @@ export const asks: Record<keyof Operations, string> = {
   list_secrets: "admin",
   put_secret: "admin",
   delete_secret: "admin",
+  forget: "admin",
   get_stats: "platform:read",
   get_scale: "platform:read",
   list_workers: "platform:read",

@@ -1,4 +1,4 @@
-"""`cache`: pages that a server keeps."""
+"""`cache`: pages that a server keeps; `forget`: everything that it keeps about a URL, a site or a client."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +14,9 @@ group = Commands(help="Kept pages: stats, invalidate, warm.")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group."""
+    """Add the group and the command."""
     add_group(app, "cache", group, lambda url: stats(url=url))
+    app.command()(forget)
 
 
 @group.command()
@@ -84,6 +85,36 @@ def warm(
         _, document = Server(url).call("POST", "/api/cache/warm", body={"urls": batch, **more})
         runs += document["runs"]
     show_list(runs, as_json, ("ID", "STATUS"), lambda each: (each["id"], each["status"]), empty="no runs")
+
+
+def forget(
+    page: Annotated[str | None, typer.Option("--url", metavar="URL", help="A page.")] = None,
+    site: Annotated[str | None, typer.Option(metavar="HOST", help="A host, such as shop.example.")] = None,
+    client: Annotated[str | None, typer.Option(metavar="NAME", help="A client.")] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would go, and remove nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Remove everything about one URL, one site or one client. It cannot be undone."""
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json, show_table
+    from scrapeyard.errors import BadRequest
+
+    given = {name: value for name, value in (("url", page), ("site", site), ("client", client)) if value is not None}
+    if len(given) != 1:
+        raise BadRequest("give one of --url, --site and --client")
+    if not (dry_run or yes):
+        typer.confirm(f"Remove everything about {next(iter(given.values()))}?", abort=True)
+    _, document = Server(url).call("POST", "/api/forget", body={**given, "dry_run": dry_run})
+    if as_json:
+        show_json(document)
+        return
+    rows = [(kind, str(count)) for kind, count in document["counts"].items() if count]
+    show_table(("KIND", "WOULD GO" if dry_run else "GONE"), rows, empty="nothing about it")
+    if document["restoring"] and not dry_run:
+        typer.echo(f"{len(document['restoring'])} archived jobs are being restored: run it again in a minute", err=True)
 
 
 def _read(source: Path) -> list[str]:

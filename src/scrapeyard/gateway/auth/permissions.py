@@ -158,6 +158,7 @@ ROUTES: Final = {
         "GET /api/secrets",
         "PUT /api/secrets/{site}/{task}/{name}",
         "DELETE /api/secrets/{site}/{task}/{name}",
+        "POST /api/forget",
         "GET /api/audit",
         "POST /api/keys",
         "GET /api/keys",

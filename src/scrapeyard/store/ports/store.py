@@ -6,6 +6,7 @@ from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.store.ports.archives import ArchiveStore
 from scrapeyard.store.ports.audit import AuditStore
 from scrapeyard.store.ports.exports import ExportStore, SnapshotStore
+from scrapeyard.store.ports.forgetting import ForgetStore
 from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobStore, PointStore
 from scrapeyard.store.ports.keys import ApiKeyStore
 from scrapeyard.store.ports.operations import LeaderStore, MeterStore, SessionStore, StateStore, WorkerStore
@@ -48,6 +49,7 @@ class Store(Protocol):
     deliveries: DeliveryStore
     audit: AuditStore
     sweeps: SweepStore
+    forgetting: ForgetStore
 
     async def start(self) -> None:
         """Connect and migrate the schema. Safe to run twice, and from two processes at once."""
