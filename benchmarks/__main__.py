@@ -14,6 +14,7 @@ from benchmarks.processes import adopt_orphans, interrupt_on_sigterm
 from benchmarks.report import Options, Report
 
 BENCHES = {
+    "auth": "benchmarks.auth",
     "browser": "benchmarks.browser",
     "core": "benchmarks.core",
     "crawl": "benchmarks.site_crawl",

@@ -33,13 +33,16 @@ class Target(Struct, frozen=True, kw_only=True):
     body: str
     method: str = "POST"
     host: str = "127.0.0.1"
+    headers: dict[str, str] = {}
+    """Beside the usual ones."""
 
     def request(self) -> bytes:
         """The whole request as bytes: the same every time."""
         payload = self.body.encode()
+        more = "".join(f"{name}: {value}\r\n" for name, value in self.headers.items())
         head = (
             f"{self.method} {self.path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nContent-Type: application/json\r\n"
-            f"Accept: application/json\r\nContent-Length: {len(payload)}\r\n\r\n"
+            f"Accept: application/json\r\nContent-Length: {len(payload)}\r\n{more}\r\n"
         )
         return head.encode() + payload
 

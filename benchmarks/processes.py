@@ -94,6 +94,11 @@ class Program:
         """The end of the log."""
         return self.log.read_text("utf-8", "replace")[-characters:].strip() if self.log.exists() else ""
 
+    def processor_seconds(self) -> float:
+        """User and system time of the program itself so far, without its children."""
+        fields = _stat(self.pid)
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def memory(self) -> Memory:
         """Of the program and all its descendants, now."""
         return memory_of([self.pid, *descendants(self.pid)])

@@ -74,12 +74,15 @@ def cluster(ground: Ground) -> Iterator[Running]:
 
 
 @contextlib.contextmanager
-def embedded(ground: Ground, extra: Mapping[str, str] | None = None) -> Iterator[Running]:
+def embedded(
+    ground: Ground, extra: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
+) -> Iterator[Running]:
     """`scrapeyard up`: every role in one process, with as many slots as the cluster's workers together."""
     port = free_port()
     env = {"SCRAPEYARD_WORKER__SLOTS": str(ground.slots * ground.processes)} | dict(extra or {})
     program = scrapeyard_up(ground, port, env)
-    with _running(Target(port=port, path="/api/scrape", body=SCRAPE), [program]) as running:
+    target = Target(port=port, path="/api/scrape", body=SCRAPE, headers=dict(headers or {}))
+    with _running(target, [program]) as running:
         yield running
 
 
@@ -174,7 +177,9 @@ def ask(target: Target) -> str:
     """One call, outside any measurement: the status and the start of what was answered."""
     connection = http.client.HTTPConnection(target.host, target.port, timeout=30)
     try:
-        connection.request(target.method, target.path, target.body, {"Content-Type": "application/json"})
+        connection.request(
+            target.method, target.path, target.body, {"Content-Type": "application/json", **target.headers}
+        )
         answer = connection.getresponse()
         return f"{answer.status} {answer.read().decode('utf-8', 'replace')[:300]}"
     except (OSError, http.client.HTTPException) as error:

@@ -5,23 +5,27 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Error, Page, async_playwright
+from pydantic import SecretStr
 
 from scrapeyard.gateway.auth.documents import KeyCall
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
 from scrapeyard.model import Artifact, ExitReason
 from scrapeyard.model.identity import Role
+from scrapeyard.settings import GatewaySettings, OidcSettings, Settings
 from scrapeyard.store.ports.runs import Ending
 from tests.integration.gateway.test_gateway_server import serving, take
-from tests.integration.gateway_stand import outcome_of, raw, run_of
+from tests.integration.gateway_stand import open_services, outcome_of, raw, run_of
 from tests.leaks import PATIENCE
 from tests.services.browser import found_browser
+from tests.services.issuer import CLIENT, SECRET, serve
 from tests.services.static_site import StaticSite
 
 pytestmark = [pytest.mark.security, pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -131,6 +135,7 @@ async def browser() -> AsyncIterator[Browser]:
 async def context(browser: Browser, targets: dict[str, Target]) -> AsyncIterator[BrowserContext]:
     """Of the user who has signed in."""
     context = await browser.new_context()
+    context.set_default_timeout(PATIENCE * 1000)
     key = targets["keys"].headers["X-API-Key"]
     answer = await context.request.post(f"{targets['keys'].url}/api/session", data={"key": key})
     assert answer.status == 201
@@ -300,3 +305,31 @@ async def test_our_page_is_not_framed(page: Page, targets: dict[str, Target], fo
     inside = await frame.as_element().content_frame()  # type: ignore[union-attr]
     assert inside is not None
     assert await inside.evaluate("document.querySelector('#reference')") is None
+
+
+async def test_people_come_back_from_a_provider_of_another_site_with_their_session(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The session's cookie is strict, and the browser comes from elsewhere."""
+    with serve() as issuer:
+        issuer.asks = True
+        oidc = OidcSettings(
+            issuer=issuer.url, audience="a", client_id=CLIENT, client_secret=SecretStr(SECRET), default_role="viewer"
+        )
+        settings = Settings(gateway=GatewaySettings(port=0), oidc=oidc)
+        async with open_services(tmp_path, settings) as services:
+            server = GatewayServer(services)
+            await server.start()
+            page = await browser.new_page()
+            page.set_default_timeout(PATIENCE * 1000)
+            try:
+                url = server.url.replace("127.0.0.1", "localhost")
+                await page.goto(f"{url}/api/session/oidc/start?next=/api/identity")
+                await page.click("text=yes")
+                await page.wait_for_url(f"{url}/api/identity")
+                assert '"role":"viewer"' in await page.inner_text("body")
+                (cookie,) = await page.context.cookies()
+                assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+            finally:
+                await page.close()
+                await server.stop()

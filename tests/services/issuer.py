@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -37,6 +38,8 @@ class Issuer(ThreadingHTTPServer):
         self.reads = 0
         self.broken = False
         self.denies = False
+        self.asks = False
+        """Whether the user must follow a link to sign in."""
         self.secret_in: str | None = "client_secret_basic"
         """How the client proves itself; None: it has no secret."""
         self.claims: dict[str, Any] = {}
@@ -97,11 +100,19 @@ class _Answer(BaseHTTPRequestHandler):
         place = urlsplit(self.path)
         self.server.reads += place.path == "/keys"
         if place.path == "/authorize":
-            self.send_response(302)
-            self.send_header("Location", self.server.authorize(dict(parse_qsl(place.query))))
-            self.end_headers()
+            self._send_back(self.server.authorize(dict(parse_qsl(place.query))))
             return
         self._answer(500 if self.server.broken else 200, self.server.documents().get(place.path))
+
+    def _send_back(self, url: str) -> None:
+        body = f'<a href="{escape(url)}">yes</a>'.encode() if self.server.asks else b""
+        self.send_response(200 if body else 302)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        if not body:
+            self.send_header("Location", url)
+        self.end_headers()
+        self.wfile.write(body)
 
     def do_POST(self) -> None:
         form = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
