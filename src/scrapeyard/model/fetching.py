@@ -81,6 +81,9 @@ CaptchaMode = Literal["off", "local", "vendor"]
 MaskAs = Literal["mask", "hash"]
 MASK = r"^(none|(email|phone|card|national_id|ip|own)(,(email|phone|card|national_id|ip|own)){0,5})$"
 """Kinds of personal data, with commas between."""
+MASK_PLACES = ("results", "logs", "html", "artifacts")
+MASK_IN = r"^(results|logs|html|artifacts)(,(results|logs|html|artifacts)){0,3}$"
+"""Where it is masked, with commas between."""
 POOL = r"^[a-z0-9][a-z0-9_-]{0,31}$"
 """Name of a pool of proxies."""
 MOST = 10**12
@@ -245,6 +248,15 @@ class FetchPolicy(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
     mask_as: Annotated[
         Literal["mask", "hash", ""],
         Rule("Replace by the kind alone, or with a token that is the same for the same value.", MaskAs),
+    ] = ""
+    mask_in: Annotated[
+        str,
+        Rule(
+            "Where it is masked, with commas between: `results` (and with them exports, snapshots and webhooks), "
+            "`logs` (and errors, progress and `explain`), `html`, other `artifacts`; default: everywhere.",
+            pattern=MASK_IN,
+            form='places with commas between, e.g. "results,logs"',
+        ),
     ] = ""
     budget: BudgetLimits = BudgetLimits()
     backoff: Backoff = Backoff()

@@ -46,6 +46,10 @@ class MaskingSettings(Section):
     mask_as: Literal["mask", "hash"] = Field(
         "mask", description="mask: `[email]`; hash: `[email:3f9a1c2b7d10]`, the same for the same value."
     )
+    places: tuple[Literal["results", "logs", "html", "artifacts"], ...] = Field(
+        ("results", "logs", "html", "artifacts"),
+        description="Where they are masked unless policy says (`policy.mask_in`); exports follow results.",
+    )
     patterns: tuple[str, ...] = Field(
         (),
         max_length=50,

@@ -1,5 +1,6 @@
 """Personal data in what runs leave: found however it is cut, and nothing else is touched."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.model import FetchPolicy
 from scrapeyard.settings import MaskingSettings
-from scrapeyard.worker.attempts.masking import LONGEST, Masker, Masking
+from scrapeyard.worker.attempts.masking import LONGEST, Masker, Masking, _Stage
 
 ALL = "email,phone,card,national_id,ip"
 FOUND = {
@@ -101,7 +102,7 @@ PIECES = st.lists(st.sampled_from([*FOUND, *LEFT, " ", "\n<p>", "ü", "x" * 400,
 async def test_a_stream_is_masked_as_the_whole_is(parts: list[str], sizes: list[int]) -> None:
     data = " ".join(parts).encode()
     made = masker()
-    whole = made.data(data, "text/html; charset=utf-8")
+    whole = await made.artifact(data, "text/html; charset=utf-8")
 
     async def pieces() -> AsyncIterator[bytes]:
         at = number = 0
@@ -125,7 +126,7 @@ async def test_a_stream_holds_little_back_and_leaves_binary_alone() -> None:
     async for piece in made.stream(pieces(), "text/html"):
         given_out += len(piece)
     assert given_out == 199 * 1100
-    assert masker().data(b"ann@x.io", "image/png") == b"ann@x.io"
+    assert await masker().artifact(b"ann@x.io", "image/png") == b"ann@x.io"
 
 
 def test_own_patterns_are_found_in_linear_time() -> None:
@@ -136,3 +137,45 @@ def test_own_patterns_are_found_in_linear_time() -> None:
     made.text("a" * 200_000)
     with pytest.raises(SettingsInvalid, match="no look-around"):
         Masking(MaskingSettings(patterns=("bad=(?=x)",)))
+
+
+ODD = st.text(st.sampled_from("0123456789@%4.:-+() aXz/\n"), max_size=200)
+
+
+@given(PIECES, ODD)
+def test_the_quick_search_finds_what_the_patterns_find_everywhere(parts: list[str], odd: str) -> None:
+    text = odd.join(parts) + odd
+    quick, plain = masker(), masker()
+    slow = _Stage(plain._pattern, plain._replaced)
+    assert quick.text(text) == slow.feed(text) + slow.end()
+    assert quick.found == plain.found
+
+
+async def test_only_the_places_of_the_policy_are_masked() -> None:
+    policy = FetchPolicy(mask="email", mask_in="results,html")
+    made = Masking(MaskingSettings(), b"k" * 32).of(policy)
+    assert made is not None
+    assert await made.result(b'"ann@x.io"') == b'"[email]"'
+    assert await made.artifact(b"ann@x.io", "text/html") == b"[email]"
+    assert await made.artifact(b"ann@x.io", "text/plain") == b"ann@x.io"
+    assert made.logged("ann@x.io") == "ann@x.io"
+    assert made.found == {"email": 2}
+
+
+async def test_the_loop_goes_on_while_a_large_result_is_masked() -> None:
+    made, turns, over = masker(), 0, asyncio.Event()
+    text = msgspec.json.encode(["call 010-1234-5678 or ann@x.io " * 100] * 300)
+
+    async def turning() -> None:
+        nonlocal turns
+        while not over.is_set():
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(turning())
+    masked = await made.result(text)
+    over.set()
+    await other
+    assert turns > 10
+    assert b"@" not in masked
+    assert made.found == {"phone": 30_000, "email": 30_000}

@@ -163,7 +163,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Save an artifact. Raises BlobsUnavailable."""
         if self._masker is not None:
-            data = self._masker.data(data, content_type)
+            data = await self._masker.artifact(data, content_type)
         self.artifacts[name] = await self._put(name, content_type, data)
 
     @property
@@ -179,7 +179,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         """A value without secrets, and with personal data masked."""
         hidden = self.plan.prepared.hidden
         shown = redact(value, hidden) if hidden else value
-        return shown if self._masker is None else self._masker.value(shown)
+        return shown if self._masker is None else self._masker.logged(shown)
 
     def progress(self, progress: RunProgress) -> None:
         """Take note of how far the script is."""
@@ -231,7 +231,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             verdict = replace(verdict, error=without_secrets(verdict.error, hidden))
         if hidden and verdict.result is not None:
             verdict = replace(verdict, result=Raw(redact_json(bytes(verdict.result), hidden)))
-        return verdict if self._masker is None else _masked(verdict, self._masker)
+        return verdict if self._masker is None else await _masked(verdict, self._masker)
 
     async def _perform(self) -> Verdict:
         parts, plan, prepared = self.parts, self.plan, self.plan.prepared
@@ -346,12 +346,12 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         """How it ended."""
 
 
-def _masked(verdict: Verdict, masker: Masker) -> Verdict:
+async def _masked(verdict: Verdict, masker: Masker) -> Verdict:
     error, result = verdict.error, verdict.result
     if error is not None:
-        error = convert(masker.value(to_builtins(error)), RunError)
+        error = convert(masker.logged(to_builtins(error)), RunError)
     if result is not None:
-        result = Raw(masker.json(bytes(result)))
+        result = Raw(await masker.result(bytes(result)))
     return replace(verdict, error=error, result=result)
 
 

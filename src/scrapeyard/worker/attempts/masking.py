@@ -4,12 +4,13 @@ Patterns are bounded and look at ASCII, so that text of any length takes linear 
 is found depends on how it is written: docs/data-protection.md lists it.
 """
 
+import asyncio
 import hashlib
 import hmac
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final
@@ -19,6 +20,7 @@ import msgspec
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.extras import missing
 from scrapeyard.model import FetchPolicy
+from scrapeyard.model.fetching import MASK_PLACES
 from scrapeyard.settings import MaskingSettings
 
 LONGEST: Final = 320
@@ -26,6 +28,8 @@ LONGEST: Final = 320
 TOKEN_HEX: Final = 12
 OWN: Final = "own"
 _PART: Final = 1 << 16
+_IN_THREAD: Final = 1 << 15
+"""Larger values are masked in a thread."""
 _TEXT: Final = re.compile(r"text/|application/([\w.+-]*\+)?(json|xml|x-ndjson|javascript|xhtml\+xml)", re.IGNORECASE)
 _DNI: Final = "TRWAGMYFPDXBNJZSQVHLCKE"
 _PATTERNS: Final = {
@@ -39,6 +43,16 @@ _PATTERNS: Final = {
     r"|(?:\(\d{2,5}\)|\d{2,4})[ .-]\d{3,4}[ .-]\d{4})(?![\w-])",
 }
 """In the order in which they are tried at one place."""
+_DIGITS: Final = (r"\d(?:[ ()./-]{0,2}\d){6}", 8, 64)
+_SIGNS: Final[Mapping[str, Sequence[tuple[str, int, int]]]] = {
+    "email": (("@|%40", 68, 290),),
+    "national_id": (_DIGITS,),
+    "card": (_DIGITS,),
+    "phone": (_DIGITS,),
+    "ip": ((r"\d\.\d{1,3}\.\d{1,3}\.\d", 8, 16), (r":[0-9A-Fa-f]{0,4}:", 8, 48)),
+}
+"""What every match of a kind contains, quick to look for, and how far the match may reach before and after it. Only
+there the patterns are tried, which takes many times as long."""
 KINDS: Final = (*_PATTERNS, OWN)
 
 
@@ -92,7 +106,8 @@ class Masking:
             return None
         own = self._own if OWN in kinds else ()
         key = self._key if (policy.mask_as or self._settings.mask_as) == "hash" else b""
-        return Masker(kinds, own, key)
+        places = frozenset(policy.mask_in.split(",") if policy.mask_in else self._settings.places)
+        return Masker(kinds, own, key, places)
 
 
 def _compile_own(patterns: Sequence[str]) -> tuple[tuple[str, Any], ...]:
@@ -115,17 +130,54 @@ def _compiled(kinds: frozenset[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<{kind}>{text})" for kind, text in _PATTERNS.items() if kind in kinds), re.ASCII)
 
 
-class Masker:
-    """Masks the values of one run, and counts them by kind in `found`. With a `key`, equal values get equal tokens."""
+@lru_cache(64)
+def _signs(kinds: frozenset[str]) -> tuple[tuple[re.Pattern[str], int, int], ...]:
+    wanted = dict.fromkeys(sign for kind in _PATTERNS if kind in kinds for sign in _SIGNS[kind])
+    return tuple((re.compile(text, re.ASCII), before, after) for text, before, after in wanted)
 
-    def __init__(self, kinds: frozenset[str], own: Sequence[tuple[str, Any]], key: bytes) -> None:
+
+def _windows(signs: Sequence[tuple[re.Pattern[str], int, int]], text: str, start: int) -> list[tuple[int, int]]:
+    """Parts of a text, from `start` on, in which a match may lie, in order and apart from each other."""
+    found = [
+        (match.start() - before, match.end() + after)
+        for pattern, before, after in signs
+        for match in pattern.finditer(text, max(0, start - LONGEST))
+    ]
+    found.sort()
+    windows: list[tuple[int, int]] = []
+    for first, end in found:
+        if windows and first <= windows[-1][1]:
+            windows[-1] = (windows[-1][0], max(end, windows[-1][1]))
+        else:
+            windows.append((max(first, start), end))
+    return windows
+
+
+class Masker:
+    """Masks the values of one run, and counts them by kind in `found`. With a `key`, equal values get equal tokens.
+
+    What is not in its `places` stays as it is. Large values are masked in a thread: the loop goes on meanwhile.
+    """
+
+    def __init__(
+        self,
+        kinds: frozenset[str],
+        own: Sequence[tuple[str, Any]],
+        key: bytes,
+        places: frozenset[str] = frozenset(MASK_PLACES),
+    ) -> None:
         self.found: Counter[str] = Counter()
+        self._kinds = kinds
+        self._places = places
         self._pattern = _compiled(kinds) if kinds - {OWN} else None
+        self._signs = _signs(kinds)
         self._own = own
         self._key = key
 
     def text(self, text: str) -> str:
         """A text, masked."""
+        if not self._own and not any(pattern.search(text) for pattern, _, _ in self._signs):
+            return text
         stages, out = self._stages(), []
         for start in range(0, len(text), _PART):
             out.append(_fed(stages, text[start : start + _PART]))
@@ -144,29 +196,53 @@ class Masker:
             return value if masked == str(value) else masked
         return value
 
+    def logged(self, value: Any) -> Any:
+        """What goes into logs, errors and `explain`, masked."""
+        return self.value(value) if "logs" in self._places else value
+
+    async def result(self, text: bytes) -> bytes:
+        """A result as JSON, masked."""
+        return await self._run(text, lambda masker: masker.json(text)) if "results" in self._places else text
+
+    async def artifact(self, data: bytes, content_type: str) -> bytes:
+        """An artifact, masked if it is text in an encoding that extends ASCII."""
+        if not self._is_masked(content_type):
+            return data
+        return await self._run(data, lambda masker: masker.text(data.decode("latin-1")).encode("latin-1"))
+
+    async def _run(self, data: bytes, work: "Callable[[Masker], bytes]") -> bytes:
+        if len(data) <= _IN_THREAD:
+            return work(self)
+        apart = Masker(self._kinds, self._own, self._key, self._places)  # counters are not for two threads
+        masked = await asyncio.to_thread(work, apart)
+        self.found.update(apart.found)
+        return masked
+
+    def _is_masked(self, content_type: str) -> bool:
+        place = "html" if "html" in content_type.partition(";")[0].lower() else "artifacts"
+        return place in self._places and _TEXT.match(content_type) is not None
+
     def json(self, text: bytes) -> bytes:
         """JSON, masked; as it is if nothing was found."""
         before = self.found.total()
         value = self.value(msgspec.json.decode(text))
         return text if self.found.total() == before else msgspec.json.encode(value)
 
-    def data(self, data: bytes, content_type: str) -> bytes:
-        """An artifact, masked if it is text in an encoding that extends ASCII."""
-        return self.text(data.decode("latin-1")).encode("latin-1") if _TEXT.match(content_type) else data
-
     async def stream(self, pieces: AsyncIterator[bytes], content_type: str) -> AsyncIterator[bytes]:
         """The same for one that arrives in pieces, holding LONGEST characters back: a value may lie across two."""
-        if not _TEXT.match(content_type):
+        if not self._is_masked(content_type):
             async for piece in pieces:
                 yield piece
             return
         stages = self._stages()
         async for piece in pieces:
-            yield _fed(stages, piece.decode("latin-1")).encode("latin-1")
+            for start in range(0, len(piece), _PART):
+                yield _fed(stages, piece[start : start + _PART].decode("latin-1")).encode("latin-1")
+                await asyncio.sleep(0)  # the loop goes on between two parts
         yield _ended(stages).encode("latin-1")
 
     def _stages(self) -> list["_Stage"]:
-        stages = [_Stage(self._pattern, self._replaced)] if self._pattern is not None else []
+        stages = [_Stage(self._pattern, self._replaced, self._signs)] if self._pattern is not None else []
         return stages + [_Stage(pattern, self._replaced_own(name)) for name, pattern in self._own]
 
     def _replaced(self, match: re.Match[str]) -> str | None:
@@ -189,8 +265,14 @@ class Masker:
 class _Stage:
     """One pattern over a text that arrives in parts. `replace` returns None to leave a match as it is."""
 
-    def __init__(self, pattern: Any, replace: Callable[[Any], str | None]) -> None:
+    def __init__(
+        self,
+        pattern: Any,
+        replace: Callable[[Any], str | None],
+        signs: Sequence[tuple[re.Pattern[str], int, int]] | None = None,
+    ) -> None:
         self._pattern = pattern
+        self._signs = signs
         self._replace = replace
         self._held = ""
         self._done = 0
@@ -208,7 +290,7 @@ class _Stage:
     def _out(self, until: int) -> str:
         """Give out what stands before `until`; a match that begins there ends there or is given out later, whole."""
         out, at = [], self._done
-        for match in self._pattern.finditer(self._held, at):
+        for match in self._matches(at):
             if match.start() >= until:
                 break
             token = self._replace(match)
@@ -219,6 +301,13 @@ class _Stage:
         kept = max(0, at - LONGEST)
         self._held, self._done = self._held[kept:], at - kept
         return "".join(out)
+
+    def _matches(self, start: int) -> Iterator[Any]:
+        if self._signs is None:
+            yield from self._pattern.finditer(self._held, start)
+            return
+        for first, end in _windows(self._signs, self._held, start):
+            yield from self._pattern.finditer(self._held, first, min(end, len(self._held)))
 
 
 def _fed(stages: Sequence[_Stage], text: str) -> str:

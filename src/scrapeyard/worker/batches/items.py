@@ -176,7 +176,7 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
             key = (await self._objects.put(keys.DATA, "application/json", bytes(verdict.result))).key
         if self._page is not None:
             media = f"text/html; charset={self._page.encoding}"
-            body = self._page.body if self._masker is None else self._masker.data(self._page.body, media)
+            body = self._page.body if self._masker is None else await self._masker.artifact(self._page.body, media)
             saved.append(await self._objects.put(keys.HTML, media, body))
         if objects:
             metadata = _encode(self._metadata(verdict))
