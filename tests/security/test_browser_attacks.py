@@ -15,6 +15,7 @@ from playwright.async_api import Browser, BrowserContext, Error, Page, async_pla
 from pydantic import SecretStr
 
 from scrapeyard.gateway.auth.documents import KeyCall
+from scrapeyard.gateway.page import BUILT, INDEX
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
 from scrapeyard.model import Artifact, ExitReason
@@ -107,8 +108,10 @@ async def targets(tmp_path_factory: pytest.TempPathFactory, evil: StaticSite) ->
 
 
 async def _fill(target: Target, evil: StaticSite) -> None:
-    target.job = (await target.post("/api/jobs", JOB))["id"]
     bad = hostile(evil)
+    target.job = (await target.post("/api/jobs", {**JOB, "name": bad[:200], "items": [f"https://a.example/{bad}"]}))[
+        "id"
+    ]
     call = {"scraper": "shop/product", "input": {"url": f"https://a.example/{bad}"}, "wait": 0}
     target.ended = (await target.post("/api/scrape", call))["id"]
     delivery = await take(target.services)
@@ -286,6 +289,21 @@ FRAME = """path => new Promise(resolve => {
   image.onload = image.onerror = () => resolve();
   image.src = path;
 })"""
+
+
+@pytest.mark.skipif(not (BUILT / INDEX).is_file(), reason="the page is not built; `make page` builds it")
+@pytest.mark.parametrize("name", ["open", "keys"])
+async def test_our_page_shows_hostile_strings_as_text(
+    page: Page, targets: dict[str, Target], name: str, evil: StaticSite
+) -> None:
+    target = targets[name]
+    evil.forget()
+    for path in ("/runs", f"/runs/{target.ended}", "/jobs", f"/jobs/{target.job}"):
+        await page.goto(target.url + path)
+        await page.get_by_text("onerror=").first.wait_for()
+    await page.goto(f"{evil.url}end")
+    await _until_told(evil, "/end")
+    assert [path for _, path, _ in evil.asked if path.startswith("/stolen")] == []
 
 
 async def _until_told(evil: StaticSite, word: str = "/stolen") -> None:
