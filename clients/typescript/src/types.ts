@@ -1,5 +1,47 @@
 // Made of the OpenAPI document by `make clients`. Do not change it by hand.
 
+/** Something that is wrong, or was. */
+export type AlertDocument = {
+  /** Its id. */
+  id: string;
+  /** Name of the rule, from `alerts.rules` of the settings. */
+  rule: string;
+  /** What it is about: a lane, client, site or worker; `all`: everything. */
+  subject: string;
+  /** `firing` as long as it lasts. */
+  state: "firing" | "resolved";
+  /** What is wrong, as of the last time that receivers were told. */
+  words: string;
+  /** What was measured then. */
+  value: number;
+  /** What the rule allows. */
+  threshold: number;
+  /** When it was first found. */
+  started_at: string;
+  /** When receivers were last told that it lasts. */
+  told_at: string;
+  /** How often they were told so. */
+  tells: number;
+  /** When it was over; null: it lasts. */
+  resolved_at: string | null;
+};
+
+/** One page of the listing, newest first. */
+export type AlertPageDocument = {
+  /** Alerts on this page. */
+  alerts: Array<AlertDocument>;
+  /** Receivers that the settings name. */
+  receivers: Array<"email" | "slack" | "webhook">;
+  /** Give it as `cursor` for the next page; null on the last. */
+  next_cursor: string | null;
+};
+
+/** Messages that are on their way. */
+export type AlertTestDocument = {
+  /** Ids by receiver; `/api/webhooks/deliveries/{delivery_id}` tells how it went. */
+  deliveries: Record<string, string>;
+};
+
 /** More items for a job that runs. */
 export type AppendCall = {
   /** Of a list; `auto`: as it looks. */
@@ -473,11 +515,11 @@ export type DeadLetterPageDocument = {
 export type DeliveryDocument = {
   /** Its id. */
   id: string;
-  /** The job or run that it tells of. */
+  /** The job, run or alert that it tells of. */
   subject: string;
   /** What happened. */
   event: string;
-  /** Without user and query, which may hold secrets. */
+  /** Without user and query, which may hold secrets; `alert:slack` for alerts. */
   url: string;
   /** Where it stands. */
   state: DeliveryState;
@@ -3246,11 +3288,11 @@ export type WebhookDocument = {
 export type WholeDeliveryDocument = {
   /** Its id. */
   id: string;
-  /** The job or run that it tells of. */
+  /** The job, run or alert that it tells of. */
   subject: string;
   /** What happened. */
   event: string;
-  /** Without user and query, which may hold secrets. */
+  /** Without user and query, which may hold secrets; `alert:slack` for alerts. */
   url: string;
   /** Where it stands. */
   state: DeliveryState;
@@ -3998,6 +4040,20 @@ export interface Operations {
     body: undefined;
     answer: Response;
   };
+  /** List alerts. */
+  list_alerts: {
+    path: undefined;
+    query: { state?: "firing" | "resolved" | null; cursor?: string | null; limit?: number };
+    body: undefined;
+    answer: AlertPageDocument;
+  };
+  /** Try the receivers of alerts. */
+  try_alerts: {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: AlertTestDocument;
+  };
   /** List keys. */
   list_keys: {
     path: undefined;
@@ -4175,6 +4231,8 @@ export const routes = {
   root: ["GET", "/"],
   live: ["GET", "/api/live"],
   metrics: ["GET", "/metrics"],
+  list_alerts: ["GET", "/api/alerts"],
+  try_alerts: ["POST", "/api/alerts/test"],
   list_keys: ["GET", "/api/keys"],
   create_key: ["POST", "/api/keys"],
   get_key: ["GET", "/api/keys/{key_id}"],

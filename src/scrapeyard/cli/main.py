@@ -21,7 +21,7 @@ from scrapeyard.cli.crawls import crawl
 from scrapeyard.cli.crawls import map as site_map
 from scrapeyard.cli.doctor import command as doctor
 from scrapeyard.cli.jobs import commands as jobs
-from scrapeyard.cli.operations import audit, browser, cache, config, keys, login, schedule, secrets, usage
+from scrapeyard.cli.operations import alerts, audit, browser, cache, config, keys, login, schedule, secrets, usage
 from scrapeyard.cli.operations.serve import register_demo, register_serve
 from scrapeyard.cli.operations.sites import register_sites, register_workers
 from scrapeyard.cli.runs import replay, run, runs, scrape, scrapers
@@ -44,7 +44,7 @@ for register in (
         site_map.register,
     ),
     *(runs.register, jobs.register, schedule.register),
-    *(scrapers.register, register_workers, register_sites, cache.register),
+    *(scrapers.register, register_workers, register_sites, cache.register, alerts.register),
     *(keys.register, usage.register, audit.register, secrets.register),
     *(register_new, dev.register, shell.register, patterns.register),
     *(register_validate, register_record, register_test, register_certify),

@@ -32,6 +32,7 @@ from scrapeyard.gateway.jobs import stream_routes as job_streams
 from scrapeyard.gateway.jobs.calls import AppendCall, JobCall
 from scrapeyard.gateway.jobs.uploads import takes_upload
 from scrapeyard.gateway.limits.middleware import Limited
+from scrapeyard.gateway.operations import alerts
 from scrapeyard.gateway.operations import routes as operations
 from scrapeyard.gateway.operations.request_metrics import RequestMetrics, RouteWitness
 from scrapeyard.gateway.page import Dashboard
@@ -63,7 +64,8 @@ ROUTERS = (
         secrets.router,
         forgetting.router,
     ),
-    *(operations.router, keys.router, sessions.router, sessions.callback_router, usage.router, audit.router),
+    *(operations.router, alerts.router, keys.router, sessions.router, sessions.callback_router),
+    *(usage.router, audit.router),
 )
 """In the order in which the document lists their routes."""
 CALLS = (ScrapeCall, MapCall, JobCall, AppendCall)

@@ -34,9 +34,9 @@ class DeliveryDocument(Struct, frozen=True, kw_only=True):
     """A message to a receiver."""
 
     id: Annotated[str, Meta(pattern=DELIVERY_ID)]
-    subject: Annotated[str, Meta(description="The job or run that it tells of.")]
+    subject: Annotated[str, Meta(description="The job, run or alert that it tells of.")]
     event: Annotated[str, Meta(examples=["job.completed"])]
-    url: Annotated[str, Meta(description="Without user and query, which may hold secrets.")]
+    url: Annotated[str, Meta(description="Without user and query, which may hold secrets; `alert:slack` for alerts.")]
     state: DeliveryState
     attempts: Annotated[int, Meta(description="Begun, replays included.")]
     status: Annotated[int | None, Meta(description="Of the last attempt.")]

@@ -8,6 +8,7 @@ Unknown keys are refused.
 """
 
 from scrapeyard.settings.access import ClientSettings, OidcSettings
+from scrapeyard.settings.alerts import AlertChannel, AlertRule, AlertSettings
 from scrapeyard.settings.aliases import ALIASES, names_of
 from scrapeyard.settings.engine import (
     BrowserSettings,
@@ -60,6 +61,9 @@ __all__ = [
     "CONFIG_FILE",
     "PREFIX",
     "SCHEMES",
+    "AlertChannel",
+    "AlertRule",
+    "AlertSettings",
     "AuthSettings",
     "BlobSettings",
     "BrowserSettings",

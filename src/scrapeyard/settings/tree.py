@@ -7,6 +7,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from scrapeyard.model.lanes import ScraperLanes
 from scrapeyard.settings.access import ClientSettings, OidcSettings
+from scrapeyard.settings.alerts import AlertSettings
 from scrapeyard.settings.engine import (
     BrowserSettings,
     BudgetSettings,
@@ -71,6 +72,7 @@ class Settings(Section):
     blobs: BlobSettings = branch()
     log: LogSettings = branch()
     telemetry: TelemetrySettings = branch()
+    alerts: AlertSettings = branch()
 
     @field_validator("redis_url")
     @classmethod

@@ -4,6 +4,7 @@ import time
 from typing import Final
 
 from scrapeyard.sealing.port import Masters
+from scrapeyard.store.alerts import SqlAlerts
 from scrapeyard.store.api_keys import SqlApiKeys
 from scrapeyard.store.audit import SqlAudit
 from scrapeyard.store.database.database import Database
@@ -76,6 +77,7 @@ class SqlStore(Store):
         self.firings = SqlFirings(database)
         self.webhooks = SqlWebhooks(database)
         self.deliveries = SqlDeliveries(database)
+        self.alerts = SqlAlerts(database)
         self.audit = SqlAudit(database)
         self.sweeps = SqlSweeps(database)
         self.forgetting = SqlForgetting(database)

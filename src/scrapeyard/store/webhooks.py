@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import FINAL, Run
 from scrapeyard.model.webhook import Attempt, DeliveryState, Webhook, WebhookDelivery
-from scrapeyard.store.database.database import SqlPart
+from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
 from scrapeyard.store.jobs.events import to_event
 from scrapeyard.store.jobs.rows import to_job
@@ -45,6 +45,15 @@ _UNTOLD: Final = or_(
 )
 
 
+async def add_deliveries(
+    database: Database, connection: AsyncConnection, deliveries: Sequence[WebhookDelivery]
+) -> None:
+    """Write those that are not there yet, as part of a transaction."""
+    for delivery in deliveries:
+        insert = database.insert(DELIVERIES).values(delivery_row(delivery))
+        await connection.execute(insert.on_conflict_do_nothing())
+
+
 class SqlWebhooks(SqlPart):
     """The WebhookStore."""
 
@@ -72,7 +81,7 @@ class SqlWebhooks(SqlPart):
                 return False
             insert = self._database.insert(MARKS).values(job_id=job_id, **values)
             await connection.execute(insert.on_conflict_do_update(index_elements=["job_id"], set_=values))
-            await self._add(connection, deliveries)
+            await add_deliveries(self._database, connection, deliveries)
             return True
 
         return await self._database.write(work)
@@ -97,7 +106,7 @@ class SqlWebhooks(SqlPart):
 
         async def work(connection: AsyncConnection) -> None:
             await connection.execute(delete(RUN_WATCHES).where(RUN_WATCHES.c.run_id == run_id))
-            await self._add(connection, deliveries)
+            await add_deliveries(self._database, connection, deliveries)
 
         await self._database.write(work)
 
@@ -109,11 +118,6 @@ class SqlWebhooks(SqlPart):
         query = select(JOB_EVENTS).where(JOB_EVENTS.c.job == job, JOB_EVENTS.c.number > mark.events)
         rows = await self._database.fetch(query.order_by(JOB_EVENTS.c.number).limit(limit))
         return tuple(to_event(row) for row in rows)
-
-    async def _add(self, connection: AsyncConnection, deliveries: Sequence[WebhookDelivery]) -> None:
-        for delivery in deliveries:
-            insert = self._database.insert(DELIVERIES).values(delivery_row(delivery))
-            await connection.execute(insert.on_conflict_do_nothing())
 
 
 async def _mark_of(connection: AsyncConnection, job_id: str) -> EventCursor:

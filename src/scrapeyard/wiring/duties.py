@@ -3,8 +3,10 @@
 import time
 
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.dispatch.alerts.alerts import Alerts
+from scrapeyard.dispatch.alerts.messages import AlertSender
+from scrapeyard.dispatch.alerts.rules import AlertRules
 from scrapeyard.dispatch.schedules.schedules import Schedules
-from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.gateway.jobs.service import JobService
@@ -58,10 +60,15 @@ async def start_webhooks(settings: Settings, store: SqlStore, up: Up) -> Webhook
     """The duty that sends webhooks, with its own HTTP engine. Raises SettingsInvalid."""
     engine = make_webhook_engine(settings)
     await up(engine.start, engine.stop)
-    sender = Sender(settings.webhooks, engine, store.sealer, time.time)
+    sender = AlertSender(settings.webhooks, engine, store.sealer, time.time, settings.alerts)
     webhooks = Webhooks(settings, store, sender, time.time, new_id("webhooks"))
     await up(webhooks.start, webhooks.stop)
     return webhooks
+
+
+def make_alerts(settings: Settings, store: SqlStore, queue: Queue) -> Alerts:
+    """The duty that evaluates the rules of alerts."""
+    return Alerts(settings, store.alerts, AlertRules(settings, store, queue, time.time), time.time)
 
 
 def make_webhook_engine(settings: Settings) -> WreqEngine:

@@ -266,7 +266,7 @@ class Platform:
         self._dispatcher = dispatcher
 
     async def _start_duties(self, base: "_Base") -> Sequence[MaintenanceTask]:
-        from scrapeyard.wiring.duties import start_schedules, start_webhooks  # noqa: PLC0415 - as for a gateway
+        from scrapeyard.wiring.duties import make_alerts, start_schedules, start_webhooks  # noqa: PLC0415 - as above
 
         schedules = await start_schedules(
             self.settings,
@@ -278,7 +278,8 @@ class Platform:
             intake=base.intake,
             up=self._up,
         )
-        return schedules, await start_webhooks(self.settings, base.store, self._up)
+        webhooks = await start_webhooks(self.settings, base.store, self._up)
+        return schedules, webhooks, make_alerts(self.settings, base.store, base.queue)
 
     async def _start_worker(self, base: "_Base") -> None:
         settings = self.settings

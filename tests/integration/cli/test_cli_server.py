@@ -160,6 +160,8 @@ def test_scrapers_workers_and_health(yard: Client) -> None:
     assert yard("scrape", "lab/added").json == 1
     assert [worker["draining"] for worker in yard("workers", "--json").json] == [False]
     assert len(yard("workers").rows) == 1
+    assert yard("alerts", "list", "--json").json == []
+    assert yard("alerts", "test").status == 2
     (worker,) = yard("workers", "--json").json
     drained = yard("workers", "drain", worker["id"], "--wait", "--json")
     assert (drained.status, drained.json["draining"], drained.json["running"]) == (0, True, 0), drained.err

@@ -296,6 +296,8 @@ OPERATIONS = [
     "GET /api/webhooks/deliveries/{delivery_id}",
     "POST /api/webhooks/deliveries/{delivery_id}/replay",
     "GET /api/workers",
+    "GET /api/alerts",
+    "POST /api/alerts/test",
     "POST /api/workers/{worker_id}/drain",
     "DELETE /api/workers/{worker_id}/drain",
     "GET /metrics",

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from scrapeyard.model import Refresh
 from scrapeyard.queues import messages
+from scrapeyard.settings import Settings
+from scrapeyard.store.ports.webhooks import Alert
 from tests.integration.gateway_stand import Stand, open_stand, worker
 
 
@@ -59,6 +62,29 @@ async def test_scale_answers_as_the_example_for_keda_asks(stand: Stand) -> None:
     await call_at_once(stand, 1)
     answer = await stand.client.get("/" + asked["url"].split("/", 3)[3])
     assert answer.json()[asked["valueLocation"]] == 1
+
+
+async def test_alerts_are_listed_and_receivers_tried(tmp_path: Path) -> None:
+    alerts = {"slack_url": "https://hooks.example/hush", "email_to": ["ops@example.com"]}
+    async with open_stand(tmp_path, Settings.model_validate({"alerts": alerts})) as stand:
+        now = stand.services.clock()
+        fields = {"words": "it is", "value": 1.0, "threshold": 0.5, "started_at": now, "told_at": now}
+        for number in range(3):
+            alert = Alert(id=f"alert_{number}", rule="queue_age", subject=f"lane{number}", **fields)
+            assert await stand.store.alerts.open(alert, ())
+        assert await stand.store.alerts.change(alert, replace(alert, state="resolved", resolved_at=now), ())
+        listed = (await stand.client.get("/api/alerts?state=firing&limit=1")).json()
+        assert ([each["subject"] for each in listed["alerts"]], listed["receivers"]) == (["lane1"], ["slack", "email"])
+        rest = (await stand.client.get(f"/api/alerts?state=firing&cursor={listed['next_cursor']}")).json()
+        assert ([each["id"] for each in rest["alerts"]], rest["next_cursor"]) == (["alert_0"], None)
+        tried = await stand.client.post("/api/alerts/test")
+        assert (tried.status_code, list(tried.json()["deliveries"])) == (202, ["slack", "email"])
+        shown = (await stand.client.get(f"/api/webhooks/deliveries/{tried.json()['deliveries']['slack']}")).json()
+        assert (shown["event"], shown["url"], "hush" in str(shown)) == ("alert.test", "alert:slack", False)
+
+
+async def test_without_receivers_there_is_nothing_to_try(stand: Stand) -> None:
+    assert (await stand.client.post("/api/alerts/test")).status_code == 409
 
 
 @pytest.mark.parametrize("query", ["target_seconds=0", "target_seconds=nan", "lane=A%20B", "target_seconds=1e9"])

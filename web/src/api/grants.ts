@@ -86,6 +86,8 @@ export const asks: Record<keyof Operations, string> = {
   root: "open",
   live: "open",
   metrics: "platform:read",
+  list_alerts: "platform:read",
+  try_alerts: "platform:write",
   list_keys: "admin",
   create_key: "admin",
   get_key: "admin",

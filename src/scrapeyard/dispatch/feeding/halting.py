@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.engines.budget.clients import FRESH_SECONDS, ClientBudgets
+from scrapeyard.engines.budget.clients import FRESH_SECONDS, ClientBudgets, UsedUp
 from scrapeyard.model import BudgetLimits, Usage
 from scrapeyard.model.breaker import closed, half_opened
 from scrapeyard.model.events import JobEventKind
@@ -192,8 +192,7 @@ class ClientHalt:
         """Whether the job's owner may go on. Otherwise the job is paused, and its `pause_reason` says why."""
         if not job.owner:
             return True
-        limits = (await self._of_keys()).get(job.owner, ClientLimits())
-        over = await self._budgets.used_up(job.owner, limits.over(self._default))
+        over = await self.over(job.owner)
         if over is None:
             return True
         if job.status in (JobStatus.CREATING, JobStatus.RUNNING):
@@ -203,6 +202,11 @@ class ClientHalt:
             if await self._store.jobs.pause_and_tell(job.id, over.words, JobEventKind.BUDGET, data, self._clock()):
                 log.warning("jobs.client_budget", job=job.id, client=job.owner, why=over.words)
         return False
+
+    async def over(self, client: str, share: float = 1.0) -> UsedUp | None:
+        """A budget of the client of which this share is used; None if there is none."""
+        limits = (await self._of_keys()).get(client, ClientLimits())
+        return await self._budgets.used_up(client, limits.over(self._default), share)
 
     async def _of_keys(self) -> dict[str, ClientLimits]:
         """The budgets of every client that has a key; of several keys, the largest of each."""

@@ -19,7 +19,7 @@ _CLIENTS: Final = 10_000
 _MEGABYTE: Final = 2**20
 _RESIDENTIAL: Final = ("residential", "unlocker")
 _NO_BUDGET: Final = ClientBudget()
-_WORDS: Final = {
+BUDGET_WORDS: Final = {
     "runs": "runs",
     "fetches": "fetches",
     "mb": "megabytes",
@@ -42,9 +42,8 @@ class UsedUp(Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """For people."""
         when = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d")
-        return (
-            f"the client's {_WORDS[self.name]} of this {self.period} are used up ({self.allowed:g}); more from {when}"
-        )
+        what = f"the client's {BUDGET_WORDS[self.name]} of this {self.period}"
+        return f"{what} are used up ({self.allowed:g}); more from {when}"
 
 
 class ClientBudgets:
@@ -55,8 +54,9 @@ class ClientBudgets:
         self.clock = clock
         self._known: OrderedDict[str, tuple[float, Sequence[Use]]] = OrderedDict()
 
-    async def used_up(self, client: str, limits: ClientLimits) -> UsedUp | None:
-        """The first budget of the client that is used up; None if it may go on. Raises StoreUnavailable."""
+    async def used_up(self, client: str, limits: ClientLimits, share: float = 1.0) -> UsedUp | None:
+        """The first budget of the client that is used up, or of which this share is; None if there is none. Raises
+        StoreUnavailable."""
         if not client or (limits.daily == _NO_BUDGET and limits.monthly == _NO_BUDGET):
             return None
         now = datetime.fromtimestamp(self.clock(), UTC)
@@ -65,8 +65,8 @@ class ClientBudgets:
         midnight = datetime(now.year, now.month, now.day, tzinfo=UTC)
         next_month = (midnight.replace(day=1) + timedelta(days=32)).replace(day=1)
         over = chain(
-            _over("day", limits.daily, today, (midnight + timedelta(days=1)).timestamp()),
-            _over("month", limits.monthly, uses, next_month.timestamp()),
+            _over("day", limits.daily, today, (midnight + timedelta(days=1)).timestamp(), share),
+            _over("month", limits.monthly, uses, next_month.timestamp(), share),
         )
         return next(over, None)
 
@@ -84,7 +84,9 @@ class ClientBudgets:
         return uses
 
 
-def _over(period: Literal["day", "month"], budget: ClientBudget, uses: Sequence[Use], until: float) -> Iterator[UsedUp]:
+def _over(
+    period: Literal["day", "month"], budget: ClientBudget, uses: Sequence[Use], until: float, share: float
+) -> Iterator[UsedUp]:
     used = {
         "runs": float(sum(use.runs for use in uses)),
         "fetches": float(sum(use.requests for use in uses)),
@@ -94,5 +96,5 @@ def _over(period: Literal["day", "month"], budget: ClientBudget, uses: Sequence[
     }
     for name, amount in used.items():
         allowed = getattr(budget, name)
-        if allowed and amount >= allowed:
+        if allowed and amount >= share * allowed:
             yield UsedUp(period=period, name=name, used=amount, allowed=allowed, until=until)

@@ -129,6 +129,7 @@ ROUTES: Final = {
     Permission.PLATFORM_READ: (
         "GET /api/stats",
         "GET /api/stats/scale",
+        "GET /api/alerts",
         "GET /api/workers",
         "GET /api/health",
         "GET /metrics",
@@ -141,6 +142,7 @@ ROUTES: Final = {
     ),
     Permission.PLATFORM_WRITE: (
         "POST /api/workers/{worker_id}/drain",
+        "POST /api/alerts/test",
         "DELETE /api/workers/{worker_id}/drain",
         "PUT /api/sites/{site}",
         "DELETE /api/sites/{site}",

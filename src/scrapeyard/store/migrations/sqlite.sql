@@ -3,7 +3,27 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0025');
+INSERT INTO "alembic_version" VALUES('0026');
+
+CREATE TABLE alerts (
+	id TEXT NOT NULL, 
+	open_key TEXT, 
+	rule TEXT NOT NULL, 
+	subject TEXT NOT NULL, 
+	state TEXT NOT NULL, 
+	words TEXT NOT NULL, 
+	value DOUBLE NOT NULL, 
+	threshold DOUBLE NOT NULL, 
+	started_at DOUBLE NOT NULL, 
+	told_at DOUBLE NOT NULL, 
+	tells INTEGER NOT NULL, 
+	resolved_at DOUBLE, 
+	PRIMARY KEY (id), 
+	CONSTRAINT alerts_state CHECK (state IN ('firing', 'resolved')), 
+	CONSTRAINT alerts_open_key CHECK ((state = 'firing') = (open_key IS NOT NULL)), 
+	CONSTRAINT alerts_resolved_at CHECK ((state = 'firing') = (resolved_at IS NULL)), 
+	UNIQUE (open_key)
+);
 
 CREATE TABLE api_keys (
 	id TEXT NOT NULL, 
@@ -598,3 +618,7 @@ CREATE INDEX fetch_meters_by_client ON fetch_meters (client, day);
 CREATE INDEX runs_to_sweep ON runs (sweep_at) WHERE sweep_at IS NOT NULL;
 
 CREATE INDEX jobs_to_sweep ON jobs (sweep_at) WHERE finished_at IS NOT NULL;
+
+CREATE INDEX alerts_by_state ON alerts (state, id);
+
+CREATE INDEX alerts_by_resolved_at ON alerts (resolved_at);

@@ -111,6 +111,9 @@ class RunStore(Protocol):
     async def counts(self) -> dict[RunStatus, int]:
         """How many runs are not final, by status."""
 
+    async def ended_since(self, finished_after: float) -> dict[tuple[str, RunStatus], int]:
+        """How many runs have ended since then, by id of the scraper and status."""
+
 
 class KeyedAnswer(Struct, frozen=True, kw_only=True):
     """The answer stored for an Idempotency-Key."""

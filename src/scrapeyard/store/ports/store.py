@@ -15,7 +15,7 @@ from scrapeyard.store.ports.retention import SweepStore
 from scrapeyard.store.ports.runs import KeyStore, RunStore
 from scrapeyard.store.ports.schedules import FiringStore, ScheduleStore
 from scrapeyard.store.ports.secrets import ScraperSecretStore
-from scrapeyard.store.ports.webhooks import DeliveryStore, WebhookStore
+from scrapeyard.store.ports.webhooks import AlertStore, DeliveryStore, WebhookStore
 
 
 class Store(Protocol):
@@ -47,6 +47,7 @@ class Store(Protocol):
     firings: FiringStore
     webhooks: WebhookStore
     deliveries: DeliveryStore
+    alerts: AlertStore
     audit: AuditStore
     sweeps: SweepStore
     forgetting: ForgetStore

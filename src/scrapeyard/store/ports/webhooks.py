@@ -1,11 +1,11 @@
-"""Messages to receivers: derived from changes of jobs and runs, stored until they are delivered.
+"""Messages to receivers: derived from changes of jobs, runs and alerts, stored until they are delivered; and alerts.
 
 Every method raises StoreUnavailable when the database does not answer, and may then be called again with the same
 arguments: nothing is done twice. Times are Unix seconds, given by the caller.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -97,3 +97,55 @@ class DeliveryStore(Protocol):
 
     async def forget_before(self, finished_before: float, limit: int) -> int:
         """Drop older final ones; returns how many."""
+
+
+AlertState = Literal["firing", "resolved"]
+
+
+class Alert(Struct, frozen=True, kw_only=True):
+    """One alert, from when its rule was broken until it was kept again."""
+
+    id: str
+    rule: str
+    """Name of the rule."""
+    subject: str
+    """What it is about: a lane, a client, a site, a worker, or `all`."""
+    state: AlertState = "firing"
+    words: str
+    """What is wrong, as of the last time that it was told."""
+    value: float
+    threshold: float
+    started_at: float
+    told_at: float
+    """When receivers were last told that it lasts."""
+    tells: int = 1
+    resolved_at: float | None = None
+
+
+class AlertPage(Struct, frozen=True, kw_only=True):
+    """Newest first. `next_cursor` is None on the last page."""
+
+    alerts: tuple[Alert, ...]
+    next_cursor: str | None = None
+
+
+class AlertStore(Protocol):
+    """Alerts. Each change is written together with the messages that tell of it, so that none is lost or doubled."""
+
+    async def firing(self) -> tuple[Alert, ...]:
+        """Every alert that lasts, the oldest first."""
+
+    async def open(self, alert: Alert, deliveries: Sequence[WebhookDelivery]) -> bool:
+        """Write a new alert. False, and nothing is written, if one of its rule and subject lasts already."""
+
+    async def change(self, before: Alert, after: Alert, deliveries: Sequence[WebhookDelivery]) -> bool:
+        """Tell of it again, or resolve it. False, and nothing is written, if it is not as `before` any more."""
+
+    async def tell(self, deliveries: Sequence[WebhookDelivery]) -> None:
+        """Write messages that belong to no alert."""
+
+    async def page(self, state: AlertState | None, cursor: str | None, limit: int) -> AlertPage:
+        """Raises BadRequest for an invalid cursor."""
+
+    async def forget_before(self, resolved_before: float) -> None:
+        """Drop alerts that were resolved earlier."""

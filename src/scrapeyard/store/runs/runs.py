@@ -214,6 +214,13 @@ class SqlRuns(SqlPart):
         found = {RunStatus(row["status"]): row["runs"] for row in await self._database.fetch(query)}
         return {RunStatus.QUEUED: 0, RunStatus.RUNNING: 0} | found
 
+    async def ended_since(self, finished_after: float) -> dict[tuple[str, RunStatus], int]:
+        """How many runs have ended since then, by id of the scraper and status."""
+        columns = (RUNS.c.scraper_id, RUNS.c.status)
+        query = select(*columns, func.count().label("runs")).where(RUNS.c.finished_at >= finished_after)
+        rows = await self._database.fetch(query.group_by(*columns))
+        return {(row["scraper_id"], RunStatus(row["status"])): row["runs"] for row in rows}
+
     async def _finish(self, connection: AsyncConnection, endings: list[Ending]) -> set[str]:
         again = [ending for ending in endings if ending.outcome.retry_after is not None]
         stopped = await _asked_to_stop(connection, [ending.run.id for ending in again])
