@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard_sdk.extract.patterns import Example, Pattern, PatternField, PatternInvalid, PatternRule, learn
+from scrapeyard_sdk.extract.patterns.tree import PageTree
 
 NAMES = (
     "Aurora Lamp",
@@ -162,3 +163,37 @@ def test_any_text_is_learned_or_left_out_and_never_breaks(title: str, label: str
 
     learned = learn([Example(html=made(number), values={"title": f"{title}{number}"}) for number in (1, 2)])
     assert Pattern.from_json(learned.to_json()) == learned
+
+
+def test_answers_that_are_missing_or_words_of_the_template_do_not_mislead() -> None:
+    examples = [example(1), example(2, title=None), example(3, title="Home / Things")]
+    learned = learn(examples, OTHERS)
+    assert [learned.extract(page(number))["title"] for number in (7, 8)] == [NAMES[7], NAMES[0]]
+
+
+NESTED = """<div class='a'>one<div class='a'>two<p>deep</p></div><p>three</p></div>
+<div id='b'><p> </p><p class='x'>four</p></div><div class='a'><p>five</p></div>
+<table><tr><th>Size</th><td>9</td></tr><tr><th>Size</th><td>10</td></tr></table>"""
+
+
+@pytest.mark.parametrize(
+    "anchor",
+    [
+        "//div[@id='b']",
+        "//div[contains(concat(' ', normalize-space(@class), ' '), ' a ')]",
+        "(//div[contains(concat(' ', normalize-space(@class), ' '), ' a ')])[2]",
+        "(//div[contains(concat(' ', normalize-space(@class), ' '), ' a ')])[9]",
+        "(//div[contains(concat(' ', normalize-space(@class), ' '), ' a ')])[last()]",
+        "//th/text()[normalize-space()='Size']/..",
+        "(//th/text()[normalize-space()='Size'])[1]/..",
+    ],
+)
+@pytest.mark.parametrize(
+    "path", ["", "/p", "/p[1]/text()", "//p", "/p/@class", "/following-sibling::td[1]/text()", "/.."]
+)
+def test_a_rule_finds_what_its_xpath_means(anchor: str, path: str) -> None:
+    for xpath in (f"{anchor}{path}", f"({anchor}{path})[normalize-space()][1]"):
+        page_tree = PageTree(NESTED)
+        meant = page_tree.elements(xpath)
+        texts = [" ".join((each if isinstance(each, str) else "".join(each.itertext())).split()) for each in meant]
+        assert page_tree.find(xpath) == tuple(dict.fromkeys(filter(None, texts)))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from scrapeyard_sdk.extract.patterns.candidates import candidates
 from scrapeyard_sdk.extract.patterns.pattern import MAX_XPATH, FoundField, Pattern, PatternField, PatternRule
 from scrapeyard_sdk.extract.patterns.readings import Kind, ValueReading, ValueShape, kind_of, part_of, value_of
-from scrapeyard_sdk.extract.patterns.tree import PageTree, TextPlace
+from scrapeyard_sdk.extract.patterns.tree import PageTree, TextPlace, fold
 
 MAX_EXAMPLES, MAX_OTHERS = 20, 12
 """Pages that are looked at."""
@@ -22,7 +22,12 @@ _PLACES = 4
 _POOL = 60
 """Rules that are tried on pages without answers."""
 _CONSTANT_SHARE = 0.3
-"""A text on so many of the pages belongs to the template."""
+"""A text on so many of the pages may be a label."""
+_TEMPLATE_SHARE = 0.8
+"""A text on so many of the pages belongs to the template: as an answer it is likely wrong."""
+_WRONG, _UNASKED = 0.6, 0.2
+"""What a page counts against a rule that finds another value there, or one where no answer was given: answers may be
+wrong, and are more often missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +56,12 @@ class _Scored:
     whole: int
     """Of these, pages where it finds all of them."""
     wrong: int
+    unasked: int
+    """Pages without an answer where it finds something."""
 
     @property
     def fit(self) -> float:
-        return self.right - self.wrong
+        return self.right - _WRONG * self.wrong - _UNASKED * self.unasked
 
 
 def learn(examples: Sequence[Example], others: Sequence[str | bytes] = ()) -> Pattern:
@@ -66,16 +73,29 @@ def learn(examples: Sequence[Example], others: Sequence[str | bytes] = ()) -> Pa
     examples = examples[:MAX_EXAMPLES]
     trees = [PageTree(example.html) for example in examples]
     more = [PageTree(html) for html in others[:MAX_OTHERS]]
-    constants = _constants([*trees, *more])
+    texts = _Texts([*trees, *more])
     names = dict.fromkeys(name for example in examples for name in example.values)
-    learned = {name: _learn_field(name, examples, trees, more, constants) for name in names}
+    learned = {name: _learn_field(name, examples, trees, more, texts) for name in names}
     return Pattern(fields={name: each for name, each in learned.items() if each is not None})
 
 
-def _constants(trees: Sequence[PageTree]) -> frozenset[str]:
-    seen = Counter(text for tree in trees for text in tree.counts)
-    least = max(2.0, _CONSTANT_SHARE * len(trees))
-    return frozenset(text for text, pages in seen.items() if pages >= least)
+class _Texts:
+    """On how many pages each text stands."""
+
+    def __init__(self, trees: Sequence[PageTree]) -> None:
+        self._seen = Counter(text for tree in trees for text in tree.counts)
+        self._pages = len(trees)
+        self.constants = self._on(_CONSTANT_SHARE)
+        self._template = self._on(_TEMPLATE_SHARE)
+
+    def _on(self, share: float) -> frozenset[str]:
+        least = max(2.0, share * self._pages)
+        return frozenset(text for text, pages in self._seen.items() if pages >= least)
+
+    def believable(self, given: Sequence[list[Any]]) -> list[list[Any]]:
+        """The answers without those that are texts of the template, unless all are."""
+        kept = [[value for value in values if fold(str(value)) not in self._template] for values in given]
+        return kept if any(kept) else list(given)
 
 
 def _learn_field(
@@ -83,9 +103,9 @@ def _learn_field(
     examples: Sequence[Example],
     trees: Sequence[PageTree],
     more: Sequence[PageTree],
-    constants: frozenset[str],
+    texts: _Texts,
 ) -> PatternField | None:
-    given = [_listed(example.values.get(name)) for example in examples]
+    given = texts.believable([_listed(example.values.get(name)) for example in examples])
     kind = kind_of(value for values in given for value in values)
     pages = [
         _Page(tree=tree, url=example.url, wanted=frozenset(value_of(value, kind, example.url) for value in values))
@@ -96,7 +116,7 @@ def _learn_field(
     costs: dict[str, float] = {}
     for page, found in zip(pages, places, strict=True):
         for number, place in found:
-            for xpath, cost in candidates(page.tree, number, place, constants).items():
+            for xpath, cost in candidates(page.tree, number, place, texts.constants).items():
                 costs[xpath] = min(cost, costs.get(xpath, cost))
     many = any(len(page.wanted) > 1 for page in pages)
     trial = PatternField(rules=(), many=many, reading=reading, shape=shape)
@@ -173,14 +193,16 @@ def _choose(
 
 
 def _score(trial: PatternField, xpath: str, cost: float, pages: Sequence[_Page]) -> _Scored:
-    scored = _Scored(xpath=xpath, cost=cost, right=0, whole=0, wrong=0)
+    scored = _Scored(xpath=xpath, cost=cost, right=0, whole=0, wrong=0, unasked=0)
     for page in pages:
         values = set(trial.values(page.tree, xpath, page.url))
         if values and values <= page.wanted:
             scored.right += 1
             scored.whole += values == page.wanted
-        elif values:
+        elif values and page.wanted:
             scored.wrong += 1
+        elif values:
+            scored.unasked += 1
     return scored
 
 
