@@ -1,7 +1,7 @@
 """Makes what is made of something else: `make clients`.
 
 The OpenAPI document gives the types of the TypeScript client; the async Python client gives the sync one; the table of
-permissions gives the page what each role may do.
+permissions gives the page what each operation asks for.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from typing import Any
 from clients.typescript_types import types_of
 from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.gateway.app import api_document
-from scrapeyard.gateway.auth.permissions import GRANTS, asked_for
+from scrapeyard.gateway.auth.permissions import asked_for
 from scrapeyard.settings import GatewaySettings
 
 ROOT = Path(__file__).parents[1]
@@ -42,15 +42,11 @@ _HEAD = '"""`Client`. Made of `aio.py` by `make clients`: change that file."""'
 
 _GRANTS = """// Made of the table of permissions by `make clients`. Do not change it by hand.
 
-import type {{ Operations, Role }} from "#client";
+import type {{ Operations }} from "#client";
 
 /** The permission that each operation asks for. */
 export const asks: Record<keyof Operations, string> = {{
 {asks}}};
-
-/** The permissions of each role. */
-export const grants: Record<Role, readonly string[]> = {{
-{grants}}};
 """
 
 
@@ -79,7 +75,7 @@ def document() -> dict[str, Any]:
 
 
 def page_grants() -> str:
-    """Who may do what, for the page, which shows nobody what they may not do."""
+    """What each operation asks for, for the page, which shows nobody what they may not do."""
     asked = asked_for()
     paths = document()["paths"].items()
     named = {
@@ -87,10 +83,7 @@ def page_grants() -> str:
         for path, methods in paths
         for method, each in methods.items()
     }
-    return _GRANTS.format(
-        asks="".join(f'  {name}: "{permission}",\n' for name, permission in named.items()),
-        grants="".join(f"  {role}: {json.dumps(sorted(granted))},\n" for role, granted in GRANTS.items()),
-    )
+    return _GRANTS.format(asks="".join(f'  {name}: "{permission}",\n' for name, permission in named.items()))
 
 
 def operations() -> set[str]:

@@ -4,7 +4,7 @@ import { keepPreviousData, QueryClient, useInfiniteQuery, useMutation, useQuery 
 import { language } from "#/words";
 import { ApiError, type Operations, Scrapeyard } from "#client";
 import { connection } from "./connection";
-import { credentials } from "./session";
+import { credentials, whoAmI } from "./session";
 
 export type Name = keyof Operations;
 export type Answer<N extends Name> = Operations[N]["answer"];
@@ -20,6 +20,7 @@ export async function send(input: RequestInfo | URL, init: RequestInit = {}): Pr
   try {
     const response = await fetch(input, { ...init, headers, credentials: "same-origin" });
     connection.answered(response.status);
+    if (response.status === 401) void whoAmI(); // the session has ended
     return response;
   } catch (error) {
     if (!init.signal?.aborted) connection.lost();

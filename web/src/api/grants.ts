@@ -1,6 +1,6 @@
 // Made of the table of permissions by `make clients`. Do not change it by hand.
 
-import type { Operations, Role } from "#client";
+import type { Operations } from "#client";
 
 /** The permission that each operation asks for. */
 export const asks: Record<keyof Operations, string> = {
@@ -101,12 +101,4 @@ export const asks: Record<keyof Operations, string> = {
   start_oidc: "open",
   get_usage: "work:read",
   list_audit: "admin",
-};
-
-/** The permissions of each role. */
-export const grants: Record<Role, readonly string[]> = {
-  client: ["known", "open", "work:read", "work:write"],
-  viewer: ["known", "open", "platform:read", "work:read"],
-  operator: ["hook", "known", "open", "platform:read", "platform:write", "work:read", "work:write"],
-  admin: ["admin", "hook", "known", "open", "platform:read", "platform:write", "work:read", "work:write"],
 };

@@ -45,7 +45,7 @@ export function Frame() {
         {w.lost}
       </p>
     );
-  if (now.state === "out") return <SignIn said={now.said} />;
+  if (now.state === "out") return <SignIn who={now.who} />;
   return (
     <>
       <a class="skip" href="#view">
@@ -134,7 +134,7 @@ function Menu() {
   const bar = allowed.filter((view) => view.menu === "bar");
   const seen = isNarrow ? bar.slice(0, 4) : bar;
   const rest = allowed.filter((view) => !seen.includes(view));
-  const [open, setOpen] = useState(rest.some((view) => path.startsWith(view.path)));
+  const [open, setOpen] = useState(!isNarrow && rest.some((view) => path.startsWith(view.path)));
   const link = (view: View) => (
     <a
       key={view.path}
@@ -243,9 +243,9 @@ function TopBar({ search }: { search: () => void }) {
       >
         {language.get() === "ko" ? "English" : "한국어"}
       </button>
-      {now.state === "in" && !now.open && (
+      {now.state === "in" && now.who.auth_required && (
         <details class="who">
-          <summary>{w.you(now.identity.client, now.identity.role)}</summary>
+          <summary>{w.you(now.who.client, now.who.role ?? "")}</summary>
           <button type="button" onClick={signOut}>
             {w.signOut}
           </button>

@@ -97,12 +97,19 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
 
 const sentence = (text: string | undefined) => (text ? text[0]!.toUpperCase() + text.slice(1) : "");
 
+/** A sentence in which `words` stand for what one types. */
+export function Said({ text }: { text: string }) {
+  return <>{text.split("`").map((part, at) => (at % 2 ? <code key={`${at}${part}`}>{part}</code> : part))}</>;
+}
+
+const said = (given: ComponentChildren) => (typeof given === "string" ? <Said text={given} /> : given);
+
 /** Where nothing is: says what belongs here and how it comes. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
       <strong>{title}</strong>
-      {children && <div>{children}</div>}
+      {children && <div>{said(children)}</div>}
     </div>
   );
 }
@@ -132,7 +139,7 @@ export function Head({
     <header class="head">
       <div>
         <h1>{title}</h1>
-        {about && <div class="about">{about}</div>}
+        {about && <div class="about">{said(about)}</div>}
       </div>
       <div class="acts">{children}</div>
     </header>

@@ -2,7 +2,7 @@
 
 import { usePages } from "#/api/client";
 import { useAddress } from "#/kit/address";
-import { Chips, Empty, Head, Problem, Skeleton, Status, Time } from "#/kit/base";
+import { Chips, Empty, Head, Problem, Said, Skeleton, Status, Time } from "#/kit/base";
 import { type Column, rowsOf, Table } from "#/kit/table";
 import { took, useWords } from "#/words";
 import { common } from "#/words/common";
@@ -81,7 +81,7 @@ export default function Runs() {
         <Empty title={filtered ? w.noneFit : w.none}>
           {!filtered && (
             <>
-              {w.noneAbout} <a href="/try">{w.tryPage}</a>
+              <Said text={w.noneAbout} /> <a href="/try">{w.tryPage}</a>
             </>
           )}
         </Empty>
