@@ -136,6 +136,11 @@ class BlobSettings(Section):
     secret_key: SecretStr = Field(
         SecretStr(""), description="S3 secret key, Azure account key, or Google service account key (JSON)."
     )
+    encrypt: bool = Field(
+        False,
+        description="Whether new objects are encrypted, with the keys of `secrets`. Older ones stay as they are, and "
+        "both are read. Lists of a bucket show sizes and names, and no content type.",
+    )
     ca_file: Path | None = Field(
         None, description="PEM file of authorities trusted for the server, beside the machine's own."
     )

@@ -3,8 +3,11 @@
 from typing import TYPE_CHECKING
 
 from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.blobs.sealed import SealedBlobs
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
+from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.settings import Settings
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.metrics import Metrics
@@ -51,8 +54,11 @@ def make_limiter(settings: Settings) -> "ClientLimiter":
     return RedisLimiter(url)
 
 
-def make_blobs(settings: Settings) -> ObjectBlobs:
-    """The bucket that the settings name; a folder in the data directory when they name none."""
+def make_blobs(settings: Settings, sealer: Sealer) -> Blobs:
+    """The bucket that the settings name; a folder in the data directory when they name none. `sealer` knows its keys,
+    unless the store is temporary."""
     if settings.blobs.url:
-        return ObjectBlobs.in_bucket(settings.blobs)
-    return ObjectBlobs.in_folder(settings.data_dir.resolve() / "blobs")
+        stored = ObjectBlobs.in_bucket(settings.blobs)
+    else:
+        stored = ObjectBlobs.in_folder(settings.data_dir.resolve() / "blobs")
+    return SealedBlobs(stored, sealer, encrypts=settings.blobs.encrypt and sealer.has_keys)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapeyard import __version__
-from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.dispatch.leader import Dispatcher, MaintenanceTask
 from scrapeyard.dispatch.upkeep.cluster_reading import ClusterReadings
@@ -74,7 +74,7 @@ class _Base:
     queue: Queue
     store: SqlStore
     recorder: Recorder
-    blobs: ObjectBlobs
+    blobs: Blobs
     catalogue: SourcedCatalogue
     web: WebParts
     worker_id: str
@@ -201,7 +201,7 @@ class Platform:
         recorder = Recorder(store.runs, on_written=self._written)
         await self._up(recorder.start, recorder.stop)
         self.metrics.watch("recorder_pending", lambda: recorder.pending)
-        blobs = make_blobs(settings)
+        blobs = make_blobs(settings, store.sealer)
         catalogue = make_catalogue(settings, self._cache)
         await self._up(catalogue.start, catalogue.stop)
         if "gateway" not in self.roles:  # which follows moved channels by itself
@@ -381,7 +381,7 @@ class Platform:
         await start()
 
 
-def _make_intake(store: SqlStore, blobs: ObjectBlobs, engine: Engine, catalogue: SourcedCatalogue) -> ItemImporter:
+def _make_intake(store: SqlStore, blobs: Blobs, engine: Engine, catalogue: SourcedCatalogue) -> ItemImporter:
     return ItemImporter(
         store=store, blobs=blobs, engine=engine, catalogue=catalogue, checker=InputChecker(), holder=new_id("intake")
     )

@@ -1,6 +1,7 @@
 """What every blob store promises: a folder, a bucket, and memory as a second store that keeps content types."""
 
 import asyncio
+import os
 import shutil
 from array import array
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -14,13 +15,15 @@ from pydantic import SecretStr
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.blobs.sealed import CHUNK, HEAD, SealedBlobs
 from scrapeyard.errors import BadRequest, BlobsUnavailable, NotFound
+from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.settings import BlobSettings
 from tests.leaks import PATIENCE
 from tests.services.seaweed import ACCESS_KEY, SECRET_KEY, SeaweedServer
 
 
-@pytest.fixture(params=["folder", "memory", "bucket", "azure"])
+@pytest.fixture(params=["folder", "memory", "bucket", "azure", "sealed"])
 def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     """An empty store of each kind."""
     if request.param == "bucket":
@@ -28,9 +31,17 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
         return ObjectBlobs.in_bucket(bucket_settings(server, server.make_bucket()))
     if request.param == "azure":
         return ObjectBlobs.in_bucket(request.getfixturevalue("azurite").blobs())
+    if request.param == "sealed":
+        return SealedBlobs(ObjectBlobs(MemoryStore(), content_types=True), a_sealer(), encrypts=True)
     if request.param == "folder":
         return ObjectBlobs.in_folder(tmp_path / "new" / "blobs")
     return ObjectBlobs(MemoryStore(), content_types=True)
+
+
+def a_sealer(*numbers: int) -> Sealer:
+    sealer = Sealer()
+    sealer.load({number: bytes([number]) * 32 for number in numbers or (1,)})
+    return sealer
 
 
 def bucket_settings(server: SeaweedServer, bucket: str) -> BlobSettings:
@@ -299,3 +310,61 @@ async def test_folders_are_listed_and_many_objects_removed(blobs: Blobs) -> None
     await blobs.delete([*names, "runs/missing"])
     assert [await blobs.size(name) for name in names] == [None] * 4
     assert await blobs.folders("nothing/") == []
+
+
+class TestSealed:
+    @pytest.fixture
+    def inner(self) -> ObjectBlobs:
+        return ObjectBlobs(MemoryStore(), content_types=True)
+
+    @pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 7])
+    async def test_any_range_of_any_size_is_read(self, inner: ObjectBlobs, size: int) -> None:
+        blobs, data = SealedBlobs(inner, a_sealer(), encrypts=True), os.urandom(size)
+        await blobs.put("a/put", data, "text/html")
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for start in range(0, size, 10_001):
+                yield data[start : start + 10_001]
+
+        assert await blobs.put_stream("a/streamed", pieces(), "text/html") == size
+        cuts = sorted({0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, size // 2, size - 1, size} & set(range(size + 1)))
+        for key in ("a/put", "a/streamed"):
+            assert (await blobs.size(key), await blobs.get(key), await whole(blobs, key)) == (size, data, data)
+            assert data[:40] not in await inner.get(key) or size < 8
+            for start in cuts:
+                for end in (cut for cut in cuts if cut > start):
+                    part = b"".join([piece async for piece in blobs.stream(key, start, end)])
+                    assert part == data[start:end]
+
+    async def test_what_was_changed_cut_or_moved_is_told(self, inner: ObjectBlobs) -> None:
+        blobs = SealedBlobs(inner, a_sealer(), encrypts=True)
+        await blobs.put("a/b", b"x" * (2 * CHUNK + 5), "text/plain")
+        stored = await inner.get("a/b")
+        chunk = CHUNK + 16
+        wrong = {
+            "changed": stored[:-1] + bytes([stored[-1] ^ 1]),
+            "cut": stored[: HEAD + chunk],
+            "cut more": stored[: HEAD - 9],
+            "swapped": stored[:HEAD] + stored[HEAD + chunk : HEAD + 2 * chunk] + stored[HEAD : HEAD + chunk],
+        }
+        for name, data in wrong.items():
+            await inner.put("a/b", data, "text/plain")
+            with pytest.raises(BlobsUnavailable):
+                await whole(blobs, "a/b")
+            assert name
+        await inner.put("a/moved", stored, "text/plain")
+        with pytest.raises(BlobsUnavailable):
+            await blobs.get("a/moved")
+
+    async def test_older_objects_and_keys_stay_readable(self, inner: ObjectBlobs) -> None:
+        await inner.put("clear", b"as it was", "text/plain")
+        first = SealedBlobs(inner, a_sealer(1), encrypts=True)
+        await first.put("sealed", b"secret", "text/plain")
+        newer = SealedBlobs(inner, a_sealer(1, 2), encrypts=False)
+        assert [await newer.get("clear"), await newer.get("sealed")] == [b"as it was", b"secret"]
+        assert [await newer.size("clear"), await newer.size("sealed")] == [9, 6]
+        await newer.put("later", b"clear again", "text/plain")
+        assert await inner.get("later") == b"clear again"
+        without = SealedBlobs(inner, a_sealer(2), encrypts=True)
+        with pytest.raises(BlobsUnavailable, match="data key"):
+            await without.get("sealed")
