@@ -21,6 +21,7 @@ BENCHES = {
     "engine": "benchmarks.engine",
     "extraction": "benchmarks.extraction",
     "jobs": "benchmarks.jobs",
+    "limits": "benchmarks.limits",
     "patterns": "benchmarks.patterns",
     "repository": "benchmarks.repository",
     "sandbox": "benchmarks.sandbox",

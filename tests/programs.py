@@ -104,7 +104,7 @@ class Program:
     def stop(self) -> int:
         """SIGTERM, and wait. Its status. Fails when it leaves a process or a temporary file. May be called twice."""
         if not self.runs:
-            return self._process.returncode
+            return int(self._process.returncode or 0)
         tree = self.tree()
         self.terminate()
         try:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.dispatch.feeding.feeder import Feeder, FeedLoop
+from scrapeyard.dispatch.feeding.halting import ClientResume
 from scrapeyard.dispatch.upkeep.archiving import Archiving
 from scrapeyard.dispatch.upkeep.finishing import Finish, Finishing
 from scrapeyard.dispatch.upkeep.job_points import JobPoints
@@ -88,6 +89,7 @@ class Dispatcher:
             LostBatches(store, queue, clock),
             UntakenLanes(settings, store.workers, queue, clock),
             TimeLimits(store, clock),
+            ClientResume(settings, store, clock),
             JobPoints(store.points, clock),
             self._finishing,
             Retention(settings, store, blobs, clock, metrics),

@@ -32,6 +32,9 @@ class ClientSettings(Section):
         0, ge=0, description="Megabytes through residential proxies and unlockers in a month; 0: no limit."
     )
     monthly_browser_seconds: float = Field(0, ge=0, description="Seconds of browsers in a month; 0: no limit.")
+    resume_jobs: bool = Field(
+        True, description="Whether jobs that a client's budget paused go on when the next day or month begins."
+    )
 
     def as_limits(self) -> ClientLimits:
         """Convert to the model's ClientLimits."""

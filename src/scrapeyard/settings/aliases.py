@@ -44,6 +44,7 @@ ALIASES: dict[str, Alias] = {
     "REDIS_URL": _one("redis_url", note="`host:port` stands for `redis://host:port`."),
     "LOG_LEVEL": _one("log", "level", read=str.lower),
     "OTEL_EXPORTER_OTLP_ENDPOINT": _one("telemetry", "otlp_endpoint"),
+    "OTEL_EXPORTER_OTLP_HEADERS": _one("telemetry", "otlp_headers"),
     "OTEL_EXPORTER_OTLP_PROTOCOL": _one("telemetry", "otlp_protocol"),
     "OTEL_TRACES_SAMPLER_ARG": _one("telemetry", "trace_share"),
     "SCRAPEYARD_LANG": _one("log", "lang", read=_language),

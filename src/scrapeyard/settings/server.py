@@ -5,6 +5,7 @@ import re
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal, Self
+from urllib.parse import unquote
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -304,9 +305,35 @@ class TelemetrySettings(Section):
     otlp_protocol: Literal["http/json", "http/protobuf", "grpc"] = Field(
         "http/json", description="How traces are sent; the last two need the extra `otlp`."
     )
+    otlp_headers: SecretStr = Field(
+        SecretStr(""),
+        description="Headers sent with traces, as OpenTelemetry writes them: `name=value,name=value`, values "
+        "percent-encoded: `authorization=Bearer%20…`.",
+    )
     trace_share: float = Field(
         1, ge=0, le=1, description="Share of calls without a `traceparent` that are traced; the others' callers decide."
     )
+
+    def headers_of_otlp(self) -> dict[str, str]:
+        """Name in small letters and value of each. Raises ValueError."""
+        found = {}
+        for part in filter(None, (part.strip() for part in self.otlp_headers.get_secret_value().split(","))):
+            name, sign, value = (text.strip() for text in part.partition("="))
+            value = unquote(value)
+            if (
+                not sign
+                or not re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", name)
+                or not value.isascii()
+                or not value.isprintable()
+            ):
+                raise ValueError("write name=value,name=value, with values percent-encoded")
+            found[name.lower()] = value
+        return found
+
+    @model_validator(mode="after")
+    def _are_headers(self) -> Self:
+        self.headers_of_otlp()
+        return self
 
     @field_validator("site_classes")
     @classmethod

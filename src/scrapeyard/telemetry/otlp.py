@@ -1,6 +1,6 @@
 """Sends spans to a collector: OTLP over HTTP as JSON or protobuf, or over gRPC. The last two need the extra `otlp`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -40,15 +40,25 @@ def make_collector(settings: TelemetrySettings, service: str, version: str, seco
     if settings.otlp_protocol != "http/json" and (words := missing("otlp")):
         raise SettingsInvalid(f"telemetry.otlp_protocol: {words}")
     if settings.otlp_protocol == "grpc":
-        return GrpcCollector(settings.otlp_endpoint, service, version, seconds)
-    as_json = settings.otlp_protocol == "http/json"
-    return HttpCollector(settings.otlp_endpoint, service, version, seconds, as_json=as_json)
+        return GrpcCollector(settings.otlp_endpoint, service, version, seconds, settings.headers_of_otlp())
+    as_json, headers = settings.otlp_protocol == "http/json", settings.headers_of_otlp()
+    return HttpCollector(settings.otlp_endpoint, service, version, seconds, as_json=as_json, headers=headers)
 
 
 class HttpCollector:
     """Posts to `{endpoint}/v1/traces`."""
 
-    def __init__(self, endpoint: str, service: str, version: str, seconds: float, *, as_json: bool = True) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        service: str,
+        version: str,
+        seconds: float,
+        *,
+        as_json: bool = True,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._headers = dict(headers or {})
         self._url = endpoint.rstrip("/") + "/v1/traces"
         self._names = service, version
         self._as_json = as_json
@@ -61,7 +71,7 @@ class HttpCollector:
         else:
             body, kind = as_protobuf(*self._names, spans).SerializeToString(), "application/x-protobuf"
         try:
-            response = await self._client.post(self._url, body=body, headers={"content-type": kind})
+            response = await self._client.post(self._url, body=body, headers={**self._headers, "content-type": kind})
             status = response.status.as_int()
             await response.close()
         except _ERRORS as error:
@@ -78,7 +88,10 @@ class HttpCollector:
 class GrpcCollector:
     """Calls the trace service at `host:port`, `http://host:port` or, over TLS, `https://host:port`."""
 
-    def __init__(self, endpoint: str, service: str, version: str, seconds: float) -> None:
+    def __init__(
+        self, endpoint: str, service: str, version: str, seconds: float, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._metadata = tuple((headers or {}).items())
         import grpc  # noqa: PLC0415 - an extra
         from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc  # noqa: PLC0415
 
@@ -96,7 +109,7 @@ class GrpcCollector:
     async def send(self, spans: Sequence[FinishedSpan]) -> None:
         """Raises NotSent."""
         try:
-            await self._stub.Export(as_protobuf(*self._names, spans), timeout=self._seconds)
+            await self._stub.Export(as_protobuf(*self._names, spans), timeout=self._seconds, metadata=self._metadata)
         except self._error as error:
             raise NotSent(f"gRPC {error.code().name}", again=error.code() in self._again) from None
 

@@ -6,6 +6,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.dispatch.alerts.alerts import Alerts
 from scrapeyard.dispatch.alerts.messages import AlertSender
 from scrapeyard.dispatch.alerts.rules import AlertRules
+from scrapeyard.dispatch.feeding.halting import ClientHalt
 from scrapeyard.dispatch.schedules.schedules import Schedules
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.engines.http.engine import WreqEngine
@@ -51,7 +52,8 @@ async def start_schedules(
         clock=clock,
         trace_share=settings.telemetry.trace_share if settings.telemetry.otlp_endpoint else 0.0,
     )
-    schedules = Schedules(store, starter, clock, new_id("schedules"))
+    budgets = ClientHalt(store, settings.clients.as_limits(), clock)
+    schedules = Schedules(store, starter, clock, new_id("schedules"), budgets)
     await up(schedules.start, schedules.stop)
     return schedules
 

@@ -8,13 +8,17 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
+from scrapeyard.dispatch.feeding.halting import ClientHalt
 from scrapeyard.dispatch.schedules.schedules import GRACE_SECONDS, LEASE_SECONDS, MOST_MISSED, Schedules
 from scrapeyard.dispatch.schedules.timetable import at, next_due
+from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.errors import BadRequest, StoreUnavailable
 from scrapeyard.model import new_id
+from scrapeyard.model.identity import ClientBudget, ClientLimits
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, Target
 from scrapeyard.store.ports.jobs import JobFilter
+from scrapeyard.store.ports.operations import Meter
 from scrapeyard.store.sql import SqlStore
 from tests.services.job_yard import Clock
 
@@ -297,3 +301,20 @@ class TestFaults:
         await yard.end((await yard.jobs())[0])
         await yard.round(HOUR)
         assert len(await yard.jobs()) == 1
+
+
+async def test_a_client_over_its_budget_starts_nothing_and_is_told_why(yard: Yard) -> None:
+    budgets = ClientHalt(yard.store, ClientLimits(daily=ClientBudget(fetches=10)), yard.clock)
+    duty = Schedules(yard.store, yard.starter, yard.clock, "one", budgets)
+    mine, other = await yard.schedule(owner="shop"), await yard.schedule(owner="toys")
+    meter = Meter(
+        day=day_of(yard.clock() + HOUR), writer="m", job_id="", site="a.example", pool="", proxy_class="",
+        client="shop", requests=10, failures=0, bytes=0,
+    )  # fmt: skip
+    await yard.store.meters.put([meter])
+    await yard.round(HOUR, duty)
+    assert (await yard.history(mine), await yard.history(other)) == ([(1.0, "skipped")], [(1.0, "started")])
+    (firing,) = await yard.store.firings.recent(mine.id, 10)
+    assert "fetches of this day are used up (10)" in firing.reason
+    await yard.round(24 * HOUR, duty)
+    assert (await yard.history(mine))[-1][1] == "started", "the next day has begun"

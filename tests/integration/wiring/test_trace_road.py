@@ -50,6 +50,7 @@ def over_http(received: Received) -> Iterator[str]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             assert (self.path, self.headers["content-type"]) == ("/v1/traces", "application/x-protobuf")
+            assert self.headers["x-tenant"] == "yard, one"
             received.take(ExportTraceServiceRequest.FromString(body))
             self.send_response(200)
             self.send_header("content-length", "0")
@@ -74,6 +75,7 @@ def over_http(received: Received) -> Iterator[str]:
 def over_grpc(received: Received) -> Iterator[str]:
     class Service(trace_service_pb2_grpc.TraceServiceServicer):  # type: ignore[misc]
         def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 - the name is gRPC's
+            assert ("x-tenant", "yard, one") in context.invocation_metadata()
             received.take(request)
             return ExportTraceServiceResponse()
 
@@ -101,7 +103,11 @@ async def cluster(folder: Path, redis_url: str, endpoint: str, protocol: str) ->
             "repository": {"scrapers": folder / "scrapers", "installed": False},
             "worker": {"slots": 2},
             "http": {"allow_private": True},
-            "telemetry": {"otlp_endpoint": endpoint, "otlp_protocol": protocol},
+            "telemetry": {
+                "otlp_endpoint": endpoint,
+                "otlp_protocol": protocol,
+                "otlp_headers": "X-Tenant=yard%2C%20one",
+            },
         }
     )
     worker, gateway = Platform(settings, ("worker",)), Platform(settings, ("gateway",))

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from scrapeyard.dispatch.feeding.halting import ClientResume
 from scrapeyard.engines.budget.clients import FRESH_SECONDS
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.model.identity import ApiKey, ClientBudget, ClientLimits, Role
@@ -31,7 +32,8 @@ async def use(yard: JobYard, client: str, fetches: int) -> None:
 
 
 async def test_jobs_of_a_client_pause_when_its_budget_is_used_up_and_nothing_fails(tmp_path: Path) -> None:
-    async with job_yard(tmp_path, Settings(clients=ClientSettings(daily_fetches=50))) as yard:
+    yard_settings = Settings(clients=ClientSettings(daily_fetches=50))
+    async with job_yard(tmp_path, yard_settings) as yard:
         await yard.beat()
         shop, other = await yard.job(100, owner="shop"), await yard.job(100, owner="other")
         await use(yard, "shop", 49)
@@ -53,8 +55,18 @@ async def test_jobs_of_a_client_pause_when_its_budget_is_used_up_and_nothing_fai
         await yard.store.jobs.set_paused(shop, False, "", yard.clock())
         await feed(yard)
         assert (await yard.got(shop)).status is JobStatus.PAUSED, "as long as the day lasts"
+        by_hand = await yard.job(10, owner="shop")
+        await yard.store.jobs.set_paused(by_hand, True, "later", yard.clock())
+        resuming = ClientResume(yard_settings, yard.store, yard.clock)
+        await resuming.run_once()
+        assert (await yard.got(shop)).status is JobStatus.PAUSED
         yard.clock.now += 86_400
-        await yard.store.jobs.set_paused(shop, False, "", yard.clock())
+        await ClientResume(Settings(clients=ClientSettings(resume_jobs=False)), yard.store, yard.clock).run_once()
+        assert (await yard.got(shop)).status is JobStatus.PAUSED
+        await resuming.run_once()
+        assert (await yard.got(shop)).status is JobStatus.RUNNING, "by itself, on the next day"
+        assert (await yard.got(by_hand)).status is JobStatus.PAUSED, "what somebody paused stays so"
+        assert {"status": "running", "reason": "client_budget"} in await yard.told(shop, "status")
         await feed(yard)
         assert (await yard.got(shop)).status is JobStatus.RUNNING
 

@@ -6,13 +6,15 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.engines.budget.clients import FRESH_SECONDS, ClientBudgets, UsedUp
+from scrapeyard.engines.budget.clients import BY_CLIENT, FRESH_SECONDS, ClientBudgets, UsedUp
 from scrapeyard.model import BudgetLimits, Usage
 from scrapeyard.model.breaker import closed, half_opened
 from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.identity import ClientLimits
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import BY_BUDGET, BreakerState, Job, JobStatus
+from scrapeyard.settings import Settings
+from scrapeyard.store.ports.jobs import JobFilter
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
@@ -218,6 +220,43 @@ class ClientHalt:
                     found[key.client] = key.limits.or_more(found.get(key.client, key.limits))
             self._limits, self._read_at = found, now
         return self._limits
+
+
+class ClientResume:
+    """A MaintenanceTask: lets jobs go on that a budget of their client halted, when the next day or month has begun or
+    the budget is larger."""
+
+    name = "client_resume"
+    waits_after_outage = False
+
+    def __init__(self, settings: Settings, store: Store, clock: Callable[[], float]) -> None:
+        self._is_on = settings.clients.resume_jobs
+        self._store = store
+        self._clients = ClientHalt(store, settings.clients.as_limits(), clock)
+        self._clock = clock
+        self._next = clock()
+
+    async def run_once(self) -> None:
+        """One round; does nothing while it is not time."""
+        if not self._is_on or self._clock() < self._next:
+            return
+        self._next = self._clock() + FRESH_SECONDS
+        cursor: str | None = None
+        while True:
+            page = await self._store.jobs.page(JobFilter(statuses=(JobStatus.PAUSED,)), cursor, _PAGE)
+            for job in page.jobs:
+                if job.pause_reason.startswith(BY_CLIENT) and await self._clients.over(job.owner) is None:
+                    await self._resume(job)
+            if (cursor := page.next_cursor) is None:
+                return
+
+    async def _resume(self, job: Job) -> None:
+        """The event is written first: a crash may repeat it but never lose it."""
+        now = self._clock()
+        told = {"status": JobStatus.RUNNING.value, "reason": "client_budget"}
+        await self._store.events.add(job.id, JobEventKind.STATUS, Raw(msgspec.json.encode(told)), now)
+        await self._store.jobs.set_paused(job.id, False, "", now)
+        log.info("jobs.client_resumed", job=job.id, client=job.owner)
 
 
 def _words(state: str, name: str, used: float, allowed: float) -> dict[str, Any]:

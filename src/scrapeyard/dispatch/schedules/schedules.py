@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from scrapeyard.background import Background
+from scrapeyard.dispatch.feeding.halting import ClientHalt
 from scrapeyard.dispatch.schedules.timetable import at, next_due, passed
 from scrapeyard.errors import ScrapeyardError, Unavailable
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, Target, subject_id
@@ -52,7 +53,16 @@ class Schedules:
     name = "schedules"
     waits_after_outage = False
 
-    def __init__(self, store: Store, starter: Starter, clock: Callable[[], float], holder: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        starter: Starter,
+        clock: Callable[[], float],
+        holder: str,
+        budgets: ClientHalt | None = None,
+    ) -> None:
+        """`budgets` are those of the owners of schedules; without them nothing is skipped for a budget."""
+        self._budgets = budgets
         self._store = store
         self._starter = starter
         self._clock = clock
@@ -130,6 +140,8 @@ class Schedules:
         if await self._starter.going(target, subject) is None:
             if last and await self._starter.going(target, last):
                 return await self._overlapping(schedule, firing)
+            if self._budgets and schedule.owner and (over := await self._budgets.over(schedule.owner)) is not None:
+                return self._settled(firing, FiringState.SKIPPED, over.words)
             await self._starter.start(schedule, subject)
         return replace(self._settled(firing, FiringState.STARTED, ""), subject=subject)
 

@@ -18,6 +18,8 @@ FRESH_SECONDS: Final = 5.0
 _CLIENTS: Final = 10_000
 _MEGABYTE: Final = 2**20
 _RESIDENTIAL: Final = ("residential", "unlocker")
+BY_CLIENT: Final = "the client's "
+"""How `pause_reason` begins for jobs halted by a budget of their client."""
 _NO_BUDGET: Final = ClientBudget()
 BUDGET_WORDS: Final = {
     "runs": "runs",
@@ -42,7 +44,7 @@ class UsedUp(Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """For people."""
         when = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d")
-        what = f"the client's {BUDGET_WORDS[self.name]} of this {self.period}"
+        what = f"{BY_CLIENT}{BUDGET_WORDS[self.name]} of this {self.period}"
         return f"{what} are used up ({self.allowed:g}); more from {when}"
 
 
