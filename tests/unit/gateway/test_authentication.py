@@ -86,7 +86,7 @@ PATHS = ("/api/live", "/api/scrape", "/api/stats", "/api/keys")
 
 def _client(words: Words) -> httpx.AsyncClient:
     routes = [Route(path, _tell) for path in PATHS[:3]]
-    app = Authentication(Starlette(routes=routes), Authenticator([words]), RouteAccess(routes))
+    app = Authentication(Starlette(routes=routes), Authenticator([words]), RouteAccess(routes), lambda _: "")
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway")
 
 
