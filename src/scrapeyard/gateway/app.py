@@ -105,7 +105,13 @@ def application(gateway: Gateway) -> FastAPI:
     app.add_middleware(RouteWitness, hot=runs.SCRAPE_PATH)
     app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20), larger=_upload_limit(settings))
     default = gateway.services.settings.clients.as_limits()
-    app.add_middleware(Limited, limiter=gateway.services.limiter, budgets=gateway.client_budgets, default=default)
+    app.add_middleware(
+        Limited,
+        limiter=gateway.services.limiter,
+        budgets=gateway.client_budgets,
+        default=default,
+        handed_out=gateway.handed_out,
+    )
     access = RouteAccess(app.routes)
     app.add_middleware(Authentication, authenticator=gateway.authenticator, access=access, key_fault=gateway.keys.fault)
     _wrap(app, settings, gateway.services.settings.log.lang)

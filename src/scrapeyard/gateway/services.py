@@ -24,6 +24,7 @@ from scrapeyard.gateway.auth.sessions import SignedSessions
 from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.forgetting import Forgetting
 from scrapeyard.gateway.jobs.service import JobService
+from scrapeyard.gateway.limits.middleware import HandedOut
 from scrapeyard.gateway.limits.port import ClientLimiter
 from scrapeyard.gateway.operations.health import Health
 from scrapeyard.gateway.proxies import UseOfSites
@@ -104,6 +105,7 @@ class Gateway:
         settings = services.settings
         self.services = services
         self.client_budgets = ClientBudgets(services.store.meters, services.clock)
+        self.handed_out = HandedOut(services.limiter, services.store.runs)
         self.trace_share = settings.telemetry.trace_share if services.traces is not None else 0.0
         self.audit = AuditLog(services.store.audit, services.clock)
         self.keys = KeyRing(services.store.api_keys, services.pepper, services.clock)
@@ -195,6 +197,7 @@ class Gateway:
         await asyncio.gather(
             self.audit.start(),
             self.services.limiter.start(),
+            self.handed_out.start(),
             self.keys.start(),
             self.waiters.start(),
             self.refreshing.start(),
@@ -219,6 +222,7 @@ class Gateway:
         await self.proxies.stop()
         await self._site_policies.stop()
         await self.waiters.stop()
+        await self.handed_out.stop()
         await self.services.limiter.stop()
         await self.keys.stop()
         await self.audit.stop()

@@ -19,6 +19,7 @@ from scrapeyard.gateway.limits.redis import RedisLimiter
 from scrapeyard.model import new_id
 from scrapeyard.model.identity import ClientBudget, ClientLimits, Identity, Role
 from tests.integration.gateway_stand import open_stand
+from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
 
 
@@ -83,6 +84,30 @@ async def test_calls_that_run_are_counted_until_they_are_answered(tmp_path: Path
         await stand.finish(await stand.take())
         await stand.finish(taken[1])
         assert {(await task).status_code for task in (first, second, fourth)} == {200}
+
+
+async def test_runs_that_nobody_waits_for_count_until_they_end(tmp_path: Path) -> None:
+    body = {"scraper": "shop/product", "input": {"url": "http://a.example"}, "wait": 0}
+    async with open_stand(tmp_path) as stand:
+        await stand.gateway.start()
+        stand.gateway.authenticator._kinds = (One(ClientLimits(concurrency=2)),)
+
+        async def status(**more: object) -> int:
+            return (await stand.client.post("/api/scrape", json=body | more)).status_code
+
+        assert [await status(), await status(wait=0.01), await status()] == [202, 202, 429], "also a wait in vain"
+        assert await status(wait=5) == 429
+        await stand.finish(await stand.take())
+
+        async def again() -> bool:
+            return await status() == 202
+
+        async with asyncio.timeout(PATIENCE):
+            while not await again():
+                await asyncio.sleep(0.05)
+        assert await status() == 429, "one place came free, and is taken"
+        for _ in range(2):
+            await stand.finish(await stand.take())
 
 
 async def test_a_client_whose_budget_is_used_up_starts_nothing_more(tmp_path: Path) -> None:

@@ -1,31 +1,105 @@
 """Answers 429 to clients that call more often, or have more calls running, than they may."""
 
+import asyncio
 import math
 from typing import Final
 
+import msgspec
+from msgspec import Struct
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from scrapeyard.background import Background
 from scrapeyard.engines.budget.clients import ClientBudgets
 from scrapeyard.errors import Refusal, ScrapeyardError
 from scrapeyard.gateway.http.doors import refuse
 from scrapeyard.gateway.http.problems import from_error
 from scrapeyard.gateway.limits.port import ClientLimiter, Entry, burst_of, window_of
 from scrapeyard.model.identity import NOBODY, ClientLimits, Identity
+from scrapeyard.store.ports.runs import RunStore
+from scrapeyard.telemetry.events import get_log
 
+log = get_log("limits")
 SPENDS: Final = frozenset({"/api/scrape", "/api/map", "/api/crawl", "/api/jobs", "/api/cache/warm"})
 """Paths on which a POST makes runs or jobs, which a budget must allow."""
 HOLDS: Final = frozenset({"/api/scrape", "/api/map"})
 """Paths on which a POST runs something while it is answered."""
+LOOK_SECONDS: Final = 0.5
+"""How often runs that were answered with a handle are looked up."""
+_MOST_RUNS: Final = 500
+"""Runs looked up at once."""
 _NO_LIMITS: Final = ClientLimits()
+_ACCEPTED: Final = 202
 _STARTS: Final = ("http.response.start", "websocket.http.response.start")
+
+
+class _Handle(Struct):
+    id: str = ""
+    runs: list["_Handle"] = []
+
+
+_HANDLE: Final = msgspec.json.Decoder(_Handle)
+
+
+class HandedOut:
+    """Keeps the places of calls that were answered with a handle (202) until their runs have ended."""
+
+    def __init__(self, limiter: ClientLimiter, runs: RunStore) -> None:
+        self._limiter = limiter
+        self._runs = runs
+        self._held: dict[str, Entry] = {}
+        """By run; the runs of one call share an entry."""
+        self._background = Background()
+
+    async def start(self) -> None:
+        """Look runs up in the background. May be called twice."""
+        self._background.start(self._keep_looking, name="limits-handles")
+
+    async def stop(self) -> None:
+        """Stop. Places on Redis come free when their leases end. May be called twice."""
+        await self._background.stop()
+
+    def keep(self, entry: Entry, answer: bytes) -> bool:
+        """Keep the place for the runs of this answer. False if there are none, or all are kept by an earlier call."""
+        try:
+            handle = _HANDLE.decode(answer)
+        except msgspec.DecodeError:
+            return False
+        new = [run.id for run in (handle, *handle.runs) if run.id and run.id not in self._held]
+        self._held |= dict.fromkeys(new, entry)
+        return bool(new)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                await self._look()
+            except ScrapeyardError as error:
+                log.debug("limits.handles_unknown", error=error.message)
+
+    async def _look(self) -> None:
+        known = list(self._held)
+        for start in range(0, len(known), _MOST_RUNS):
+            some = known[start : start + _MOST_RUNS]
+            for run_id in set(some) - await self._runs.unfinished(some):
+                entry = self._held.pop(run_id)
+                if entry not in self._held.values():
+                    self._limiter.leave(entry)
 
 
 class Limited:
     """Counts the calls of clients that have limits; those of others cost nothing. Stands behind `Authentication`."""
 
-    def __init__(self, app: ASGIApp, limiter: ClientLimiter, budgets: ClientBudgets, default: ClientLimits) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        limiter: ClientLimiter,
+        budgets: ClientBudgets,
+        default: ClientLimits,
+        handed_out: HandedOut,
+    ) -> None:
         self._app = app
+        self._handed_out = handed_out
         self._limiter = limiter
         self._budgets = budgets
         self._default = default
@@ -42,13 +116,15 @@ class Limited:
         if entry.refused:
             await refuse(from_error(_refusal(limits, entry)), scope, receive, telling)
             return
+        answer = bytearray()
         try:
             if (error := await self._spent(scope, client, limits)) is not None:
                 await refuse(from_error(error), scope, receive, telling)
             else:
-                await self._app(scope, receive, telling)
+                await self._app(scope, receive, _watched(telling, answer) if entry.ticket else telling)
         finally:
-            self._limiter.leave(entry)
+            if not (answer and self._handed_out.keep(entry, bytes(answer))):
+                self._limiter.leave(entry)
 
     def _limits(self, scope: Scope) -> tuple[ClientLimits | None, str]:
         """Of a client, its own or the settings'; None if there are none. Callers without a name have none."""
@@ -79,6 +155,21 @@ def _refusal(limits: ClientLimits, entry: Entry) -> Refusal:
     else:
         words = f"{limits.concurrency} calls of this client run already, which is as many as may run at once"
     return Refusal("too_many_calls", 429, words, retry_after=entry.retry_after)
+
+
+def _watched(send: Send, answer: bytearray) -> Send:
+    """Collects the body of an answer with a handle."""
+    is_handle = False
+
+    async def watched(message: Message) -> None:
+        nonlocal is_handle
+        if message["type"] == "http.response.start":
+            is_handle = message["status"] == _ACCEPTED
+        elif is_handle and message["type"] == "http.response.body":
+            answer.extend(message.get("body", b""))
+        await send(message)
+
+    return watched
 
 
 def _telling(send: Send, limits: ClientLimits, entry: Entry) -> Send:

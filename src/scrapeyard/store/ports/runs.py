@@ -111,6 +111,9 @@ class RunStore(Protocol):
     async def counts(self) -> dict[RunStatus, int]:
         """How many runs are not final, by status."""
 
+    async def unfinished(self, run_ids: Sequence[str]) -> set[str]:
+        """Those of these runs that have not ended."""
+
     async def ended_since(self, finished_after: float) -> dict[tuple[str, RunStatus], int]:
         """How many runs have ended since then, by id of the scraper and status."""
 

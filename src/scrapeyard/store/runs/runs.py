@@ -214,6 +214,11 @@ class SqlRuns(SqlPart):
         found = {RunStatus(row["status"]): row["runs"] for row in await self._database.fetch(query)}
         return {RunStatus.QUEUED: 0, RunStatus.RUNNING: 0} | found
 
+    async def unfinished(self, run_ids: Sequence[str]) -> set[str]:
+        """Those of these runs that have not ended."""
+        query = select(RUNS.c.id).where(RUNS.c.id.in_(list(run_ids)), UNFINISHED)
+        return {row["id"] for row in await self._database.fetch(query)}
+
     async def ended_since(self, finished_after: float) -> dict[tuple[str, RunStatus], int]:
         """How many runs have ended since then, by id of the scraper and status."""
         columns = (RUNS.c.scraper_id, RUNS.c.status)
