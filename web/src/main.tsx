@@ -6,6 +6,7 @@ import { whoAmI } from "#/api/session";
 import { Frame } from "#/frame";
 import "#/words";
 import "./style.css";
+import "./views/style.css";
 
 void whoAmI();
 

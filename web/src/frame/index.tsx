@@ -237,7 +237,7 @@ function TopBar({ search }: { search: () => void }) {
       <button
         type="button"
         class="quiet"
-        aria-label={w.language}
+        title={w.language}
         lang={language.get() === "ko" ? "en" : "ko"}
         onClick={() => language.set(language.get() === "ko" ? "en" : "ko")}
       >

@@ -93,12 +93,12 @@ function options(
     font: "11px system-ui",
   };
   const clock = (seconds: number) =>
-    new Intl.DateTimeFormat(language.get(), {
-      hour: "2-digit",
-      minute: "2-digit",
-      ...(seconds < 600 ? { second: "2-digit" } : {}),
-      hourCycle: "h23",
-    });
+    new Intl.DateTimeFormat(
+      language.get(),
+      seconds > 2 * 86_400
+        ? { month: "numeric", day: "numeric" }
+        : { hour: "2-digit", minute: "2-digit", ...(seconds < 600 ? { second: "2-digit" } : {}), hourCycle: "h23" },
+    );
   return {
     width: box.clientWidth || 300,
     height: more.height,

@@ -17,6 +17,8 @@ export interface Column<Row> {
   end?: boolean;
   /** Where the cell stands on a narrow screen: the first line, the second, or nowhere. Default: the second. */
   line?: 1 | 2 | 0;
+  /** Said before the cell on a narrow screen, where there is no head. */
+  label?: string;
 }
 
 export interface Rows<Row> {
@@ -137,7 +139,12 @@ function Line<Row>({ found, columns, href, place, index, isSelected }: LineGiven
       style={place}
     >
       {columns.map((column, at) => (
-        <div key={column.id} role="cell" class={`${column.end ? "end " : ""}line${column.line ?? (at === 0 ? 1 : 2)}`}>
+        <div
+          key={column.id}
+          role="cell"
+          class={`${column.end ? "end " : ""}line${column.line ?? (at === 0 ? 1 : 2)}`}
+          data-label={column.label}
+        >
           {at === 0 && to ? (
             <a class="cover" href={to}>
               {column.cell(found)}

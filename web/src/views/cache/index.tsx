@@ -1,140 +1,180 @@
-/** Kept pages: how many there are, and forget some. */
+/** Cache: what is kept, how often it helps, and forgetting it. */
 
 import { useState } from "preact/hooks";
-import { api, useAction, useCall } from "#/api/client";
+import { api, cache, useAction, useCall } from "#/api/client";
 import { may } from "#/api/session";
-import { Bar, Facts, Field, Head, Problem, Skeleton } from "#/kit/base";
+import { Chips, Empty, Facts, Field, Head, Problem, Skeleton } from "#/kit/base";
 import { Confirm, note } from "#/kit/dialog";
-import { bytes, lasts, number, percent, useWords, words } from "#/words";
-
-const own = words(
-  {
-    title: "Cache",
-    about: "Pages that are kept, so that the same page is not fetched twice.",
-    mode: "Unless a call says otherwise",
-    age: "Pages may be as old as",
-    kept: "Kept pages",
-    used: "Used",
-    free: "free",
-    hits: "Found",
-    evicted: "Removed to make room",
-    none: "This server keeps no shared pages: each worker has its own memory.",
-    forget: "Forget pages",
-    site: "Pages of this site",
-    forgetSite: "Forget this site",
-    all: "Forget all",
-    allAsk: "Forget every kept page?",
-    allAbout: (n: string) => `${n} pages are removed. The next calls fetch them from their sites again.`,
-    dropped: (n: string) => `${n} pages were forgotten`,
-  },
-  {
-    title: "캐시",
-    about: "같은 페이지를 두 번 가져오지 않도록 보관한 페이지입니다.",
-    mode: "호출이 정하지 않으면",
-    age: "페이지의 최대 나이",
-    kept: "보관된 페이지",
-    used: "사용",
-    free: "남음",
-    hits: "찾은 비율",
-    evicted: "자리를 위해 지움",
-    none: "이 서버는 공유 페이지를 보관하지 않습니다. 워커마다 자기 메모리가 있습니다.",
-    forget: "페이지 지우기",
-    site: "이 사이트의 페이지",
-    forgetSite: "이 사이트 지우기",
-    all: "모두 지우기",
-    allAsk: "보관된 페이지를 모두 지울까요?",
-    allAbout: (n: string) => `페이지 ${n}개를 지웁니다. 다음 호출은 사이트에서 다시 가져옵니다.`,
-    dropped: (n: string) => `페이지 ${n}개를 지웠습니다`,
-  },
-);
+import { bytes, lasts, number, percent, useWords } from "#/words";
+import type { CacheDocument, InvalidateCall, SharedDocument } from "#client";
+import { own } from "./words";
 
 export default function Cache() {
   const w = useWords(own);
+  const words = w as unknown as Record<string, string>;
   const found = useCall("get_cache", {}, { every: 5 });
-  const [site, setSite] = useState("");
-  const [asking, setAsking] = useState(false);
-  const forget = useAction((call: { site?: string; all?: boolean }) => api.call("invalidate_cache", { body: call }), {
-    touches: ["get_cache"],
-    done: (done) => note(w.dropped(number(done.dropped))),
-  });
-  const one = found.data;
-  if (found.error) return <Problem error={found.error} />;
-  if (!one) return <Skeleton />;
-  const shared = one.shared;
+  const kept = found.data;
   return (
     <>
       <Head title={w.title} about={w.about} />
-      <div class="grid">
-        <section class="panel">
-          <Facts
-            facts={[
-              [w.mode, one.mode],
-              [w.age, lasts(one.max_age_seconds)],
-              ...(shared
-                ? ([
-                    [w.kept, `${number(shared.pages)} · ${bytes(shared.bytes)} (${shared.kind})`],
-                    [w.hits, percent(shared.hits + shared.misses ? shared.hits / (shared.hits + shared.misses) : null)],
-                    [w.evicted, number(shared.evicted)],
-                  ] as [string, string][])
-                : []),
-            ]}
-          />
-          {shared ? (
-            <Bar
-              label={w.used}
-              parts={[
-                { tone: "busy", value: shared.bytes, name: w.used },
-                { tone: "off", value: Math.max(0, shared.limit_bytes - shared.bytes), name: w.free },
-              ]}
-            />
-          ) : (
-            <p class="muted">{w.none}</p>
-          )}
-        </section>
-        {may("invalidate_cache") && (
-          <section class="panel stack">
-            <h2>{w.forget}</h2>
-            <form
-              class="two"
-              onSubmit={(event) => {
-                event.preventDefault();
-                forget.mutate({ site });
-              }}
-            >
-              <Field label={w.site}>
-                {(id) => (
-                  <input
-                    id={id}
-                    required
-                    value={site}
-                    placeholder="shop.example"
-                    onInput={(event) => setSite(event.currentTarget.value)}
-                  />
-                )}
-              </Field>
-              <button type="submit" class="low" disabled={forget.isPending}>
-                {w.forgetSite}
-              </button>
-            </form>
-            <div>
-              <button type="button" onClick={() => setAsking(true)}>
-                {w.all}
-              </button>
+      <Problem error={found.error} again={() => found.refetch()} />
+      {found.isPending ? (
+        <Skeleton />
+      ) : (
+        kept && (
+          <div class="stack">
+            <div class="grid">
+              <section class="panel">
+                <h2>{w.shared}</h2>
+                {kept.shared ? <Shared of={kept.shared} /> : <p class="muted">{w.noShared}</p>}
+              </section>
+              <section class="panel">
+                <h2>{w.mode}</h2>
+                <Facts
+                  facts={[
+                    [w.mode, words[`mode_${kept.mode}`]],
+                    [w.maxAge, kept.max_age_seconds ? lasts(kept.max_age_seconds) : w.notServed],
+                    [w.memory, bytes(kept.memory_limit_bytes)],
+                  ]}
+                />
+              </section>
+              {may("invalidate_cache") && <Clear kept={kept} />}
+              {may("warm_cache") && <Warm />}
             </div>
-            <Problem error={forget.error} />
-          </section>
-        )}
-      </div>
-      {asking && (
-        <Confirm
-          title={w.allAsk}
-          verb={w.all}
-          close={() => setAsking(false)}
-          act={() => forget.mutateAsync({ all: true })}
-        >
-          {w.allAbout(number(shared?.pages ?? 0))}
-        </Confirm>
+            {kept.shared?.pages === 0 && <Empty title={w.empty}>{w.emptyAbout}</Empty>}
+          </div>
+        )
       )}
     </>
+  );
+}
+
+function Shared({ of }: { of: SharedDocument }) {
+  const w = useWords(own);
+  const words = w as unknown as Record<string, string>;
+  const asked = of.hits + of.misses;
+  return (
+    <Facts
+      facts={[
+        [w.kind, words[`kind_${of.kind}`]],
+        [w.pages, number(of.pages)],
+        [
+          w.size,
+          <span class="measure">
+            <meter min={0} max={of.limit_bytes} value={of.bytes} aria-label={w.size} />
+            {w.of(bytes(of.bytes), bytes(of.limit_bytes))}
+          </span>,
+        ],
+        [w.share, percent(asked ? of.hits / asked : null)],
+        [w.hits, number(of.hits)],
+        [w.misses, number(of.misses)],
+        [w.evicted, number(of.evicted)],
+      ]}
+    />
+  );
+}
+
+function Clear({ kept }: { kept: CacheDocument }) {
+  const w = useWords(own);
+  const [which, setWhich] = useState<"url" | "site" | "all">("url");
+  const [text, setText] = useState("");
+  const [asking, setAsking] = useState(false);
+  const act = async () => {
+    const body: InvalidateCall = which === "all" ? { all: true } : { [which]: text.trim() };
+    const { dropped } = await api.call("invalidate_cache", { body });
+    note(w.done(number(dropped)));
+    void cache.invalidateQueries({ queryKey: ["get_cache"] });
+  };
+  return (
+    <section class="panel">
+      <h2>{w.clear}</h2>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setAsking(true);
+        }}
+      >
+        <p class="muted">{w.clearAbout}</p>
+        <Chips
+          label={w.which}
+          value={which}
+          options={[
+            ["url", w.clearUrl],
+            ["site", w.clearSite],
+            ["all", w.clearAll],
+          ]}
+          choose={setWhich}
+        />
+        {which !== "all" && (
+          <Field label={w[which]}>
+            {(id) => (
+              <input
+                id={id}
+                required
+                type={which === "url" ? "url" : "text"}
+                placeholder={which === "url" ? "https://shop.example/product/1" : "shop.example"}
+                value={text}
+                onInput={(event) => setText(event.currentTarget.value)}
+              />
+            )}
+          </Field>
+        )}
+        <div class="line">
+          <button type="submit">{w.forget}</button>
+        </div>
+      </form>
+      {asking && (
+        <Confirm title={w.askTitle} verb={w.forget} close={() => setAsking(false)} act={act}>
+          {which === "all"
+            ? w.askAll(number(kept.shared?.pages ?? 0), bytes(kept.shared?.bytes ?? 0))
+            : w.askSome(text.trim())}
+        </Confirm>
+      )}
+    </section>
+  );
+}
+
+function Warm() {
+  const w = useWords(own);
+  const [text, setText] = useState("");
+  const [started, setStarted] = useState(0);
+  const urls = text.split(/\s+/).filter(Boolean);
+  const warm = useAction(() => api.call("warm_cache", { body: { urls } }), {
+    touches: ["list_runs", "get_cache"],
+    done: () => {
+      setStarted(urls.length);
+      setText("");
+    },
+  });
+  return (
+    <section class="panel">
+      <h2>{w.warm}</h2>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          warm.mutate(undefined);
+        }}
+      >
+        <p class="muted">{w.warmAbout}</p>
+        <Field label={w.urls}>
+          {(id) => (
+            <textarea id={id} rows={3} required value={text} onInput={(event) => setText(event.currentTarget.value)} />
+          )}
+        </Field>
+        <Problem error={warm.error} />
+        <div class="line">
+          <button type="submit" disabled={warm.isPending || urls.length === 0}>
+            {w.fetchThem}
+          </button>
+          {started > 0 && (
+            <span class="status good">
+              ✔ {w.warmed(number(started))} <a href="/runs">{w.seeRuns}</a>
+            </span>
+          )}
+        </div>
+      </form>
+    </section>
   );
 }

@@ -1,258 +1,253 @@
-/** Keys: who may call, and what; a new key's secret is shown once. */
+/** Keys: who may call, made, rotated and revoked. What is chosen stands in the address. */
 
 import { useState } from "preact/hooks";
-import { api, cache, useAction, useCall } from "#/api/client";
-import { Copy, Empty, Field, Head, Problem, Skeleton, Status, Time } from "#/kit/base";
-import { Confirm, Dialog } from "#/kit/dialog";
+import { api, useAction, useCall } from "#/api/client";
+import { may, session, signIn } from "#/api/session";
+import { useAddress } from "#/kit/address";
+import { Chips, Copy, Empty, Facts, Field, Head, Problem, Skeleton, Status, Time } from "#/kit/base";
+import { Confirm, Dialog, note } from "#/kit/dialog";
 import { type Column, rowsOf, Table } from "#/kit/table";
-import { lasts, useWords, words } from "#/words";
-import type { KeyCall, KeyDocument, NewKeyDocument, Role } from "#client";
+import { number, useWords } from "#/words";
+import type { ClientLimits, KeyDocument, NewKeyDocument } from "#client";
+import { NewKey } from "./new";
+import { own } from "./words";
 
-const own = words(
-  {
-    title: "Keys",
-    about: "Who may call this server, and what they may do.",
-    none: "No keys yet",
-    noneAbout: "While `auth.mode` is off, nobody is asked for one.",
-    new: "New key",
-    make: "Make key",
-    name: "Name",
-    role: "Role",
-    days: "Days until it ends",
-    daysHint: "Empty: never",
-    scrapers: "Scrapers that it may call",
-    scrapersHint: "Patterns with commas, as shop/*; empty: all",
-    state: "Status",
-    usable: "works",
-    ended: "ended",
-    revoked: "revoked",
-    used: "Last used",
-    expires: "Ends",
-    never: "never",
-    secretTitle: "Your new key",
-    secretAbout: "Copy it now: it is shown this once.",
-    revoke: "Revoke",
-    revokeAsk: "Revoke this key?",
-    revokeAbout: (name: string) =>
-      `Calls with ${name} are refused from now on, and its sessions end. This cannot be undone.`,
-    role_client: "client: calls scrapers, sees its own",
-    role_viewer: "viewer: sees everything, changes nothing",
-    role_operator: "operator: everything but keys and secrets",
-    role_admin: "admin: everything",
-  },
-  {
-    title: "키",
-    about: "누가 이 서버를 호출할 수 있고 무엇을 할 수 있는지입니다.",
-    none: "아직 키가 없습니다",
-    noneAbout: "`auth.mode`가 꺼져 있으면 키를 묻지 않습니다.",
-    new: "새 키",
-    make: "키 만들기",
-    name: "이름",
-    role: "역할",
-    days: "만료까지 일수",
-    daysHint: "비워 두면 만료 없음",
-    scrapers: "호출할 수 있는 스크레이퍼",
-    scrapersHint: "쉼표로 나눈 패턴, 예: shop/*. 비워 두면 모두",
-    state: "상태",
-    usable: "사용 가능",
-    ended: "끝남",
-    revoked: "폐기됨",
-    used: "마지막 사용",
-    expires: "만료",
-    never: "없음",
-    secretTitle: "새 키",
-    secretAbout: "지금 복사하세요. 이번 한 번만 보여 줍니다.",
-    revoke: "폐기",
-    revokeAsk: "이 키를 폐기할까요?",
-    revokeAbout: (name: string) => `지금부터 ${name}(으)로 한 호출은 거부되고 세션도 끝납니다. 되돌릴 수 없습니다.`,
-    role_client: "client: 스크레이퍼 호출, 자기 것만 보기",
-    role_viewer: "viewer: 모두 보기, 변경 불가",
-    role_operator: "operator: 키와 비밀 값을 뺀 모든 것",
-    role_admin: "admin: 모든 것",
-  },
-);
-const ROLES: Role[] = ["client", "viewer", "operator", "admin"];
+const DAY = 86_400;
+
+function State({ of }: { of: KeyDocument }) {
+  const w = useWords(own);
+  if (of.usable)
+    return <Status of={of.replaced_by ? "degraded" : "ok"}>{of.replaced_by ? w.is_replaced : w.is_usable}</Status>;
+  return <Status of="cancelled">{of.revoked_at ? w.is_revoked : of.replaced_by ? w.is_replaced : w.is_ended}</Status>;
+}
 
 export default function Keys() {
   const w = useWords(own);
+  const { query, change } = useAddress();
   const found = useCall("list_keys", {}, { every: 10 });
-  const [making, setMaking] = useState(false);
   const [made, setMade] = useState<NewKeyDocument | null>(null);
-  const [asking, setAsking] = useState<KeyDocument | null>(null);
+  const all = found.data?.keys ?? [];
+  const shown = query.which === "all" ? all : all.filter((key) => key.usable);
+  const now = session.get();
+  const first = now.state === "in" && now.open && !all.some((key) => key.usable);
+  const chosen = all.find((key) => key.id === query.key);
   const columns: Column<KeyDocument>[] = [
-    { id: "name", head: w.name, width: "minmax(0, 2fr)", cell: (one) => one.name },
-    { id: "role", head: w.role, width: "100px", cell: (one) => one.role },
-    {
-      id: "state",
-      head: w.state,
-      width: "130px",
-      cell: (one) => (
-        <Status of={one.usable ? "ok" : "cancelled"}>
-          {one.usable ? w.usable : one.revoked_at ? w.revoked : w.ended}
-        </Status>
-      ),
-    },
+    { id: "name", head: w.name, width: "minmax(120px, 2fr)", cell: (key) => key.name },
+    { id: "state", head: w.state, width: "110px", cell: (key) => <State of={key} /> },
+    { id: "role", head: w.role, width: "90px", cell: (key) => key.role },
+    { id: "client", head: w.client, width: "minmax(0, 1fr)", cell: (key) => key.client },
     {
       id: "scrapers",
       head: w.scrapers,
-      width: "minmax(0, 1.4fr)",
+      width: "minmax(0, 1fr)",
       line: 0,
-      cell: (one) => one.scrapers.join(", ") || "*",
+      cell: (key) => key.scrapers.join(" ") || w.every,
     },
     {
-      id: "expires",
-      head: w.expires,
-      width: "120px",
+      id: "used",
+      head: w.used,
+      label: w.used,
+      width: "110px",
+      end: true,
+      cell: (key) => (key.last_used_at ? <Time at={key.last_used_at} /> : w.never),
+    },
+    {
+      id: "ends",
+      head: w.ends,
+      width: "110px",
       end: true,
       line: 0,
-      cell: (one) => (one.expires_at ? lasts((new Date(one.expires_at).getTime() - Date.now()) / 1000) : w.never),
-    },
-    { id: "used", head: w.used, width: "110px", end: true, cell: (one) => <Time at={one.last_used_at} /> },
-    {
-      id: "act",
-      head: "",
-      width: "90px",
-      end: true,
-      cell: (one) =>
-        one.usable ? (
-          <button type="button" class="small" onClick={() => setAsking(one)}>
-            {w.revoke}
-          </button>
-        ) : (
-          ""
-        ),
+      cell: (key) => (key.expires_at ? <Time at={key.expires_at} /> : w.never),
     },
   ];
   return (
     <>
       <Head title={w.title} about={w.about}>
-        <button type="button" class="main" onClick={() => setMaking(true)}>
-          {w.new}
-        </button>
+        {may("create_key") && (
+          <button type="button" class="main" onClick={() => change({ new: "1" })}>
+            {w.make}
+          </button>
+        )}
       </Head>
-      <Problem error={found.error} />
+      {all.length > 0 && (
+        <div class="line filters">
+          <Chips
+            label={w.which}
+            value={query.which ?? ""}
+            options={[
+              ["", w.usable],
+              ["all", w.all],
+            ]}
+            choose={(which) => change({ which })}
+          />
+        </div>
+      )}
+      <Problem error={found.error} again={() => found.refetch()} />
       {found.isPending ? (
         <Skeleton />
-      ) : found.data?.keys.length ? (
-        <Table label={w.title} columns={columns} rows={rowsOf(found.data.keys)} id={(one) => one.id} />
+      ) : shown.length === 0 ? (
+        <Empty title={all.length ? w.noneFit : w.none}>{w.noneAbout}</Empty>
       ) : (
-        <Empty title={w.none}>{w.noneAbout}</Empty>
+        <Table
+          label={w.title}
+          columns={columns}
+          rows={rowsOf(shown)}
+          id={(key) => key.id}
+          href={(key) =>
+            `/keys?${new URLSearchParams({ ...(query.which ? { which: query.which } : {}), key: key.id })}`
+          }
+          selected={query.key}
+          most={20}
+        />
       )}
-      {making && (
+      {chosen && !made && <OneKey of={chosen} close={() => change({ key: null })} made={setMade} />}
+      {query.new && !made && found.data && (
         <NewKey
-          close={() => setMaking(false)}
-          done={(key) => {
-            setMaking(false);
+          first={first}
+          close={() => change({ new: null })}
+          made={async (key) => {
+            if (first) await signIn(key.secret);
             setMade(key);
+            void found.refetch();
           }}
         />
       )}
       {made && (
-        <Dialog title={w.secretTitle} close={() => setMade(null)}>
-          <p>{w.secretAbout}</p>
-          <pre class="sample" tabIndex={0}>
-            {made.secret}
-          </pre>
-          <footer>
-            <Copy text={made.secret} />
-          </footer>
-        </Dialog>
-      )}
-      {asking && (
-        <Confirm
-          title={w.revokeAsk}
-          verb={w.revoke}
-          close={() => setAsking(null)}
-          act={() =>
-            api
-              .call("revoke_key", { path: { key_id: asking.id } })
-              .then(() => cache.invalidateQueries({ queryKey: ["list_keys"] }))
-          }
-        >
-          {w.revokeAbout(asking.name)}
-        </Confirm>
+        <Secret
+          of={made}
+          close={() => {
+            setMade(null);
+            change({ new: null, key: null });
+          }}
+        />
       )}
     </>
   );
 }
 
-function NewKey({ close, done }: { close: () => void; done: (key: NewKeyDocument) => void }) {
+/** The one time that a secret is shown. */
+function Secret({ of, close }: { of: NewKeyDocument; close: () => void }) {
   const w = useWords(own);
-  const [form, setForm] = useState<Record<string, string>>({ role: "client" });
-  const set = (some: Record<string, string>) => setForm((now) => ({ ...now, ...some }));
-  const make = useAction(
-    () => {
-      const scrapers = (form.scrapers ?? "")
-        .split(",")
-        .map((one) => one.trim())
-        .filter(Boolean);
-      const call: KeyCall = {
-        name: form.name ?? "",
-        role: form.role as Role,
-        scrapers,
-        expires_days: form.days ? Number(form.days) : undefined,
-      };
-      return api.call("create_key", { body: call });
-    },
-    { touches: ["list_keys"], done },
-  );
+  const call = `curl -H "Authorization: Bearer $KEY" ${location.origin}/api/identity`;
   return (
-    <Dialog title={w.new} close={close}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          make.mutate(undefined);
+    <Dialog title={w.secretTitle} close={close}>
+      <div class="stack">
+        <p>
+          <strong>{of.name}</strong> · {of.role}
+        </p>
+        <p>{w.secretAbout}</p>
+        <div class="line">
+          <input
+            class="mono"
+            aria-label={w.secret}
+            readOnly
+            value={of.secret}
+            onFocus={(event) => event.currentTarget.select()}
+          />
+          <Copy text={of.secret} />
+        </div>
+        <div>
+          <p class="muted">{w.howTo}</p>
+          <pre>{call}</pre>
+        </div>
+      </div>
+      <footer>
+        <button type="button" class="main" onClick={close}>
+          {w.done}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+function OneKey({ of, close, made }: { of: KeyDocument; close: () => void; made: (key: NewKeyDocument) => void }) {
+  const w = useWords(own);
+  const [asking, setAsking] = useState<"rotate" | "revoke" | null>(null);
+  if (asking === "revoke")
+    return (
+      <Confirm
+        title={w.revokeAsk(of.name)}
+        verb={w.revoke}
+        close={close}
+        act={async () => {
+          await api.call("revoke_key", { path: { key_id: of.id } });
+          note(w.revoked(of.name));
         }}
       >
-        <Field label={w.name}>
+        {w.revokeAbout}
+      </Confirm>
+    );
+  if (asking === "rotate") return <Rotate of={of} close={close} made={made} />;
+  return (
+    <Dialog title={of.name} close={close}>
+      <Facts
+        facts={[
+          [w.state, <State of={of} />],
+          [w.role, `${of.role} · ${(w as unknown as Record<string, string>)[`role_${of.role}`]}`],
+          [w.client, of.client],
+          [w.scrapers, of.scrapers.join(" ") || w.every],
+          [w.limits, <Limits of={of.limits} />],
+          [w.made, <Time at={of.created_at} />],
+          [w.used, of.last_used_at ? <Time at={of.last_used_at} /> : w.never],
+          [w.ends, of.expires_at ? <Time at={of.expires_at} /> : w.never],
+          [w.id, <code>{of.id}</code>],
+        ]}
+      />
+      {of.usable && (
+        <footer>
+          <button type="button" onClick={() => setAsking("rotate")}>
+            {w.rotate}
+          </button>
+          <button type="button" class="danger" onClick={() => setAsking("revoke")}>
+            {w.revoke}
+          </button>
+        </footer>
+      )}
+    </Dialog>
+  );
+}
+
+function Rotate({ of, close, made }: { of: KeyDocument; close: () => void; made: (key: NewKeyDocument) => void }) {
+  const w = useWords(own);
+  const [seconds, setSeconds] = useState(DAY);
+  const rotate = useAction(
+    () => api.call("rotate_key", { path: { key_id: of.id }, body: { overlap_seconds: seconds } }),
+    { touches: ["list_keys"], done: made },
+  );
+  return (
+    <Dialog title={`${w.rotate}: ${of.name}`} close={close}>
+      <div class="stack">
+        <p>{w.rotateAbout}</p>
+        <Field label={w.overlap}>
           {(id) => (
-            <input
-              id={id}
-              required
-              value={form.name ?? ""}
-              onInput={(event) => set({ name: event.currentTarget.value })}
-            />
-          )}
-        </Field>
-        <Field label={w.role}>
-          {(id) => (
-            <select id={id} value={form.role} onChange={(event) => set({ role: event.currentTarget.value })}>
-              {ROLES.map((one) => (
-                <option key={one} value={one}>
-                  {w[`role_${one}`]}
-                </option>
-              ))}
+            <select id={id} value={seconds} onChange={(event) => setSeconds(Number(event.currentTarget.value))}>
+              <option value={0}>{w.atOnce}</option>
+              <option value={3600}>{w.hours("1")}</option>
+              <option value={DAY}>{w.hours("24")}</option>
+              <option value={7 * DAY}>{w.days("7")}</option>
+              <option value={30 * DAY}>{w.days("30")}</option>
             </select>
           )}
         </Field>
-        <Field label={w.days} hint={w.daysHint}>
-          {(id) => (
-            <input
-              id={id}
-              type="number"
-              min="1"
-              value={form.days ?? ""}
-              onInput={(event) => set({ days: event.currentTarget.value })}
-            />
-          )}
-        </Field>
-        <Field label={w.scrapers} hint={w.scrapersHint}>
-          {(id) => (
-            <input
-              id={id}
-              value={form.scrapers ?? ""}
-              onInput={(event) => set({ scrapers: event.currentTarget.value })}
-            />
-          )}
-        </Field>
-        <Problem error={make.error} />
-        <footer>
-          <button type="submit" class="main" disabled={make.isPending}>
-            {w.make}
-          </button>
-        </footer>
-      </form>
+        <Problem error={rotate.error} />
+      </div>
+      <footer>
+        <button type="button" class="main" disabled={rotate.isPending} onClick={() => rotate.mutate(undefined)}>
+          {w.rotate}
+        </button>
+      </footer>
     </Dialog>
   );
+}
+
+function Limits({ of }: { of: ClientLimits }) {
+  const w = useWords(own);
+  const words = w as unknown as Record<string, string>;
+  const told: string[] = [];
+  if (of.rate) told.push(`${w.rate}: ${number(of.rate, 2)}`);
+  if (of.concurrency) told.push(`${w.concurrency}: ${number(of.concurrency)}`);
+  for (const period of ["daily", "monthly"] as const)
+    for (const [name, most] of Object.entries(of[period]))
+      if (most) told.push(`${words[period]}: ${number(most)} ${words[name]!.toLowerCase()}`);
+  return told.length ? told.map((each) => <div key={each}>{each}</div>) : w.noLimits;
 }

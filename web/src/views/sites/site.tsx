@@ -1,145 +1,246 @@
-/** One site: what holds for it, how it answers, what works, and how to be gentler. */
+/** One site: its pace now, its rules, the ways that work, and how it went day by day. */
 
 import { useState } from "preact/hooks";
-import { api, useAction, useCall } from "#/api/client";
+import { api, cache, useAction, useCall } from "#/api/client";
 import { may } from "#/api/session";
+import { useAddress } from "#/kit/address";
 import { Facts, Head, Problem, Skeleton, Status, Time } from "#/kit/base";
+import { Chart } from "#/kit/chart";
 import { Confirm, note } from "#/kit/dialog";
+import { type Column, rowsOf, Table } from "#/kit/table";
 import { has } from "#/routes";
+import { dayBefore } from "#/views/usage";
 import { bytes, lasts, number, percent, took, useWords } from "#/words";
+import type { SiteCall, SiteDocument } from "#client";
+import { Rate, Share } from ".";
+import { RulesForm } from "./form";
+import { clearancesOf, gentler, rulesOf, type Way, waysOf } from "./rules";
 import { own } from "./words";
 
-interface Way {
-  way: string;
-  cost: number;
-  success_share: number | null;
-}
-type Received = Record<string, { requests: number; failures: number; bytes: number }>;
-
-const REST = 0.001;
+const again = () => void cache.invalidateQueries({ predicate: ({ queryKey }) => /_sites?$/.test(String(queryKey[0])) });
 
 export default function Site({ site }: { site: string }) {
   const w = useWords(own);
-  const path = { site };
-  const found = useCall("get_site", { path }, { every: 3 });
-  const [asking, setAsking] = useState<"gentler" | "rest" | null>(null);
-  const touches = ["get_site", "list_sites"] as const;
+  const { query, change } = useAddress();
+  const path = { site: decodeURIComponent(site) };
+  const found = useCall("get_site", { path }, { every: 2 });
+  const [removing, setRemoving] = useState(false);
+  const put = useAction((call: SiteCall) => api.call("put_site", { path, body: call }), { done: again });
   const reset = useAction(() => api.call("reset_site", { path }), {
-    touches: [...touches],
-    done: () => note(w.resetNote),
-  });
-  const remove = useAction(() => api.call("delete_site", { path }), {
-    touches: [...touches],
-    done: () => note(w.deleted),
+    done: () => {
+      again();
+      note(w.resetDone);
+    },
   });
   const one = found.data;
-  if (found.error) return <Problem error={found.error} />;
-  if (!one) return <Skeleton />;
-  const { limits, state, rules } = one;
-  const shown = (rate: number | null | undefined) => (rate ? w.perSecond(number(rate, 3)) : w.unlimited);
-  const slower = limits.rate ? limits.rate / 2 : 1;
-  const put = async (rate: number, concurrency: number) => {
-    const { updated_at: _, ...kept } = rules ?? { updated_at: "" };
-    await api.call("put_site", { path, body: { ...kept, rate, concurrency } });
-    note(w.saved, () => remove.mutate(undefined));
-    await found.refetch();
+  const slower = () => {
+    const [before, call] = [rulesOf(one!), gentler(one!)];
+    const back = () => (one!.rules ? put.mutate(before) : void api.call("delete_site", { path }).then(again));
+    put.mutate(call, { onSuccess: () => note(w.gentlerDone(w.perSecond(number(call.rate, 2))), back) });
   };
-  const ways = (one.more.ways ?? []) as Way[];
-  const received = Object.entries((one.more.received ?? {}) as Received);
   return (
     <>
-      <Head title={site} about={state ? <Time at={state.seen_at} /> : undefined}>
-        {may("put_site") && (
+      <Head title={path.site} about={one?.rules?.note}>
+        {one && may("put_site") && (
           <>
-            <button type="button" onClick={() => setAsking("gentler")}>
+            <button type="button" onClick={slower} disabled={put.isPending}>
               {w.gentler}
             </button>
-            <button type="button" onClick={() => setAsking("rest")}>
-              {w.rest}
+            <button type="button" onClick={() => change({ rules: "1" })}>
+              {w.change}
             </button>
+            {(one.state?.breaker !== "closed" || one.state?.slowed) && one.state && (
+              <button type="button" onClick={() => reset.mutate(undefined)} disabled={reset.isPending}>
+                {w.reset}
+              </button>
+            )}
+            {one.rules && (
+              <button type="button" onClick={() => setRemoving(true)}>
+                {w.removeRules}
+              </button>
+            )}
           </>
         )}
-        {may("reset_site") && (
-          <button type="button" onClick={() => reset.mutate(undefined)}>
-            {w.reset}
-          </button>
-        )}
-        {has("/dead-letters") && (
-          <a class="button" href={`/dead-letters?site=${encodeURIComponent(site)}`}>
-            {w.items}
-          </a>
-        )}
       </Head>
-      <Problem error={reset.error ?? remove.error} />
-      <div class="grid">
-        <section class="panel">
-          <h2>{w.state}</h2>
-          <Facts
-            facts={[
-              [w.breaker, <Status key="breaker" of={state?.breaker ?? "closed"} />],
-              [w.rate, `${shown(state?.rate)}${state?.slowed ? ` · ${w.slowed}` : ""}`],
-              [w.now, state ? w.perSecond(number(state.requests_a_second, 2)) : "–"],
-              [w.success, percent(state?.success_share)],
-              [w.latency, took(state?.latency_ms)],
-              [w.waiting, number(state?.waiting ?? 0)],
-              ...(state?.closed_seconds
-                ? ([["Retry-After", w.closed(lasts(state.closed_seconds))]] as [string, string][])
-                : []),
-            ]}
-          />
-        </section>
-        <section class="panel">
-          <h2>{w.limits}</h2>
-          <Facts
-            facts={[
-              [w.rate, shown(limits.rate)],
-              [w.burst, number(limits.burst)],
-              [w.concurrency, limits.concurrency ? number(limits.concurrency) : w.unlimited],
-              [w.robots, limits.robots],
-            ]}
-          />
-          <h2>{w.rules}</h2>
-          {rules ? (
-            <>
-              <Facts
-                facts={Object.entries(rules)
-                  .filter(([, value]) => value !== null && value !== "")
-                  .map(([name, value]) => [name, String(value)])}
-              />
-              {may("delete_site") && (
-                <button type="button" class="small" onClick={() => remove.mutate(undefined)}>
-                  {w.deleteRules}
-                </button>
-              )}
-            </>
-          ) : (
-            <p class="muted">{w.noRules}</p>
-          )}
-        </section>
-        <section class="panel">
-          <h2>{w.ways}</h2>
-          <Facts
-            facts={ways.map((each) => [each.way, `${percent(each.success_share)} · ${w.cost} ${number(each.cost, 1)}`])}
-          />
-          <h2>{w.received}</h2>
-          <Facts
-            facts={received.map(([name, each]) => [
-              name,
-              `${bytes(each.bytes)} · ${number(each.requests)} ${w.requests}`,
-            ])}
-          />
-        </section>
-      </div>
-      {asking === "gentler" && (
-        <Confirm title={w.gentlerAsk} verb={w.gentler} close={() => setAsking(null)} act={() => put(slower, 1)}>
-          {w.gentlerAbout(limits.rate ? number(limits.rate, 3) : w.unlimited, number(slower, 3))}
-        </Confirm>
-      )}
-      {asking === "rest" && (
-        <Confirm title={w.restAsk} verb={w.rest} close={() => setAsking(null)} act={() => put(REST, 1)}>
-          {w.restAbout}
+      <Problem
+        error={found.error ?? put.error ?? reset.error}
+        again={found.error ? () => found.refetch() : undefined}
+      />
+      {found.isPending ? <Skeleton /> : one && <Whole of={one} />}
+      {one && query.rules && <RulesForm of={one} close={() => change({ rules: null })} saved={again} />}
+      {removing && (
+        <Confirm
+          title={w.removeAsk(path.site)}
+          verb={w.removeRules}
+          close={() => setRemoving(false)}
+          act={() => api.call("delete_site", { path }).then(again)}
+        >
+          {w.removeAbout}
         </Confirm>
       )}
     </>
   );
+}
+
+function Whole({ of }: { of: SiteDocument }) {
+  const w = useWords(own);
+  return (
+    <div class="stack">
+      <div class="grid">
+        <Now of={of} />
+        <Allowed of={of} />
+        <Received of={of} />
+      </div>
+      <Days site={of.site} />
+      <section class="panel">
+        <h2>{w.ways}</h2>
+        <Ways of={waysOf(of)} />
+      </section>
+      <section class="panel">
+        <h2>{w.cookies}</h2>
+        {clearancesOf(of).length === 0 ? (
+          <p class="muted">{w.noCookies}</p>
+        ) : (
+          <Facts
+            facts={clearancesOf(of).map((each) => [
+              each.host,
+              <>
+                {w.exit} {each.exit || "direct"} · {w.until} <Time at={each.expires_at} />
+              </>,
+            ])}
+          />
+        )}
+      </section>
+    </div>
+  );
+}
+
+function Now({ of }: { of: SiteDocument }) {
+  const w = useWords(own);
+  const now = of.state;
+  const left = now?.breaker === "open" ? w.opensIn(lasts(now.breaker_seconds)) : "";
+  return (
+    <section class="panel">
+      <h2>{w.now}</h2>
+      <Facts
+        facts={[
+          [w.answers, <Share of={of} />],
+          [
+            w.rate,
+            <>
+              <Rate of={of} /> {now?.slowed && <div class="status warn wrap">! {w.slowed}</div>}
+              {now && now.closed_seconds > 0 && (
+                <div class="status warn wrap">! {w.closedFor(lasts(now.closed_seconds))}</div>
+              )}
+            </>,
+          ],
+          [
+            w.breaker,
+            now ? (
+              <>
+                <Status of={now.breaker} /> {left}
+              </>
+            ) : (
+              "–"
+            ),
+          ],
+          [w.latency, took(now?.latency_ms)],
+          [w.waiting, number(now?.waiting ?? 0)],
+          [w.inFlight, now?.in_flight === null || !now ? "–" : number(now.in_flight)],
+          [w.seen, <Time at={now?.seen_at} />],
+        ]}
+      />
+    </section>
+  );
+}
+
+function Allowed({ of }: { of: SiteDocument }) {
+  const w = useWords(own);
+  const { limits, rules } = of;
+  return (
+    <section class="panel">
+      <h2>{w.allowed}</h2>
+      <Facts
+        facts={[
+          [w.rules, rules ? w.own : w.usual],
+          [w.rate, limits.rate ? w.perSecond(number(limits.rate, 2)) : w.noLimit],
+          [w.concurrency, limits.concurrency ? number(limits.concurrency) : w.any],
+          [w.robots, w[limits.robots]],
+          [w.adapt, limits.adapt ? w.yes : w.no],
+          [
+            w.breaker,
+            `${number(limits.breaker_failures)} · ${percent(limits.breaker_ratio)} · ${lasts(limits.breaker_seconds)}`,
+          ],
+          ...(rules ? [[w.changed, <Time at={rules.updated_at} />] as [string, preact.JSX.Element]] : []),
+        ]}
+      />
+    </section>
+  );
+}
+
+type Received = Record<string, { requests: number; failures: number; bytes: number }>;
+
+function Received({ of }: { of: SiteDocument }) {
+  const w = useWords(own);
+  const received = Object.entries((of.more.received ?? {}) as Received);
+  return (
+    <section class="panel">
+      <h2>{w.received}</h2>
+      <Facts
+        facts={received.map(([name, use]) => [
+          name,
+          <>
+            {bytes(use.bytes)}{" "}
+            <span class="muted">
+              {number(use.requests)} {w.requests}
+            </span>{" "}
+            {use.failures > 0 && (
+              <span class="status bad">
+                {number(use.failures)} {w.failed}
+              </span>
+            )}
+          </>,
+        ])}
+      />
+      {has("/dead-letters") && (
+        <p>
+          <a href={`/dead-letters?site=${encodeURIComponent(of.site)}`}>{w.letters}</a>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Days({ site }: { site: string }) {
+  const w = useWords(own);
+  const since = dayBefore(29);
+  const rows = useCall("get_usage", { query: { by: ["day"], site, since } }, { every: 30 }).data?.rows ?? [];
+  if (rows.length < 2) return null;
+  return (
+    <section class="panel">
+      <h2>{w.perDay}</h2>
+      <Chart
+        label={w.perDay}
+        at={rows.map((row) => Date.parse(`${row.day}T12:00Z`) / 1000)}
+        stacked
+        series={[
+          { name: w.failures, tone: "--bad", values: rows.map((row) => row.failures) },
+          { name: w.ok, tone: "--good", values: rows.map((row) => row.fetches - row.failures) },
+        ]}
+        shown={(value) => number(value)}
+      />
+    </section>
+  );
+}
+
+function Ways({ of }: { of: Way[] }) {
+  const w = useWords(own);
+  const columns: Column<Way>[] = [
+    { id: "way", head: w.wayName, cell: (way) => way.way },
+    { id: "cost", head: w.cost, width: "80px", end: true, cell: (way) => number(way.cost, 1) },
+    { id: "share", head: w.success, width: "100px", end: true, cell: (way) => percent(way.success_share) },
+    { id: "used", head: w.used, width: "120px", end: true, cell: (way) => <Time at={way.used_at} /> },
+  ];
+  if (of.length === 0) return <p class="muted">{w.noWays}</p>;
+  return <Table label={w.ways} columns={columns} rows={rowsOf(of)} id={(way) => way.way} most={8} />;
 }

@@ -1,105 +1,144 @@
-/** Workers: their load and slots, and drain before a machine is taken away. */
+/** Workers: how busy each is, what it takes, and what keeps its scripts in. */
 
-import { useState } from "preact/hooks";
-import { api, cache, useAction, useCall } from "#/api/client";
-import { may } from "#/api/session";
-import { Empty, Head, Problem, Skeleton, Status, Time } from "#/kit/base";
-import { Confirm } from "#/kit/dialog";
+import { useCall } from "#/api/client";
+import { useAddress } from "#/kit/address";
+import { Empty, Facts, Head, Problem, Skeleton, Status, Time } from "#/kit/base";
+import { Dialog } from "#/kit/dialog";
 import { type Column, rowsOf, Table } from "#/kit/table";
-import { bytes, number, useWords } from "#/words";
+import { bytes, lasts, number, useWords } from "#/words";
 import type { WorkerDocument } from "#client";
-import { own } from "../system/words";
-
-/** Slots as little squares: busy and free. */
-export function Squares({ busy, slots, label }: { busy: number; slots: number; label: string }) {
-  return (
-    <span class="squares" role="img" aria-label={label}>
-      {Array.from({ length: Math.min(slots, 128) }, (_, at) => (
-        <span key={at} class={at < busy ? "busy" : ""} />
-      ))}
-    </span>
-  );
-}
+import { Slots } from "./slots";
+import { own } from "./words";
 
 export default function Workers() {
   const w = useWords(own);
+  const { query, change } = useAddress();
   const found = useCall("list_workers", {}, { every: 2 });
-  const [asking, setAsking] = useState<WorkerDocument | null>(null);
-  const undrain = useAction((worker_id: string) => api.call("undrain_worker", { path: { worker_id } }), {
-    touches: ["list_workers"],
-  });
+  const workers = found.data?.workers ?? [];
+  const chosen = workers.find((worker) => worker.id === query.worker);
   const columns: Column<WorkerDocument>[] = [
-    { id: "host", head: w.host, width: "minmax(0, 1.4fr)", cell: (one) => `${one.host} · ${one.pid}` },
     {
-      id: "state",
-      head: w.state,
-      width: "120px",
-      cell: (one) => <Status of={one.draining ? "paused" : "ok"}>{one.draining ? w.draining : w.takes}</Status>,
+      id: "host",
+      head: w.host,
+      width: "minmax(120px, 1fr)",
+      cell: (worker) => (
+        <>
+          {worker.host} <span class="muted">{worker.pid}</span>
+        </>
+      ),
     },
+    { id: "state", head: w.state, width: "120px", cell: (worker) => <State of={worker} /> },
     {
       id: "slots",
-      head: w.busy,
-      width: "minmax(80px, 1.2fr)",
-      cell: (one) => <Squares busy={one.busy} slots={one.slots} label={w.slots(number(one.busy), number(one.slots))} />,
+      head: w.slots,
+      width: "minmax(140px, 2fr)",
+      cell: (worker) => <Slots busy={worker.busy} all={worker.slots} />,
     },
-    { id: "done", head: w.doneRuns, width: "90px", end: true, cell: (one) => number(one.runs_done) },
-    { id: "load", head: w.load, width: "60px", end: true, line: 0, cell: (one) => number(one.load, 2) },
-    { id: "memory", head: w.memory, width: "80px", end: true, line: 0, cell: (one) => bytes(one.memory_mb * 1e6) },
-    { id: "lanes", head: w.lanes, width: "90px", line: 0, cell: (one) => one.lanes.join(", ") },
     {
-      id: "walls",
-      head: w.walls,
-      width: "minmax(0, 1.2fr)",
-      line: 0,
-      cell: (one) => <span title={one.walls.join(", ")}>{one.walls.join(", ")}</span>,
-    },
-    { id: "seen", head: w.seen, width: "90px", end: true, cell: (one) => <Time at={one.seen_at} /> },
-    {
-      id: "act",
-      head: "",
-      width: "120px",
+      id: "load",
+      head: <span title={w.loadHint}>{w.load}</span>,
+      width: "64px",
       end: true,
-      cell: (one) =>
-        !may("drain_worker") ? (
-          ""
-        ) : one.drain || one.draining ? (
-          <button type="button" class="small" onClick={() => undrain.mutate(one.id)}>
-            {w.undrain}
-          </button>
-        ) : (
-          <button type="button" class="small" onClick={() => setAsking(one)}>
-            {w.drain}
-          </button>
-        ),
+      line: 0,
+      cell: (worker) => number(worker.load, 2),
     },
+    { id: "memory", head: w.memory, width: "80px", end: true, cell: (worker) => bytes(worker.memory_mb * 1e6) },
+    { id: "done", head: w.done, width: "80px", end: true, line: 0, cell: (worker) => number(worker.runs_done) },
+    { id: "each", head: w.each, width: "80px", end: true, line: 0, cell: (worker) => lasts(worker.run_seconds) },
+    { id: "lanes", head: w.lanes, width: "minmax(0, 1fr)", line: 0, cell: (worker) => worker.lanes.join(", ") },
+    { id: "seen", head: w.seen, width: "90px", end: true, cell: (worker) => <Time at={worker.seen_at} /> },
   ];
   return (
     <>
-      <Head title={w.workers} />
-      <Problem error={found.error ?? undrain.error} />
+      <Head title={w.title} about={w.about} />
+      <Problem error={found.error} again={() => found.refetch()} />
       {found.isPending ? (
         <Skeleton />
-      ) : found.data?.workers.length ? (
-        <Table label={w.workers} columns={columns} rows={rowsOf(found.data.workers)} id={(one) => one.id} />
+      ) : workers.length === 0 ? (
+        <Empty title={w.none}>{w.noneAbout}</Empty>
       ) : (
-        <Empty title={w.noWorkers} />
+        <div class="stack">
+          <Together of={workers} />
+          <Table
+            label={w.title}
+            columns={columns}
+            rows={rowsOf(workers)}
+            id={(worker) => worker.id}
+            href={(worker) => `/workers?worker=${worker.id}`}
+            selected={query.worker}
+          />
+        </div>
       )}
-      {asking && (
-        <Confirm
-          title={w.drainAsk}
-          verb={w.drain}
-          close={() => setAsking(null)}
-          act={() =>
-            api
-              .call("drain_worker", { path: { worker_id: asking.id }, query: {} } as Parameters<
-                typeof api.call<"drain_worker">
-              >[1])
-              .then(() => cache.invalidateQueries({ queryKey: ["list_workers"] }))
-          }
-        >
-          {w.drainAbout(number(asking.busy))}
-        </Confirm>
-      )}
+      {chosen && <One of={chosen} close={() => change({ worker: null })} />}
     </>
+  );
+}
+
+function State({ of }: { of: WorkerDocument }) {
+  const w = useWords(own);
+  return of.draining ? <Status of="degraded">{w.draining}</Status> : <Status of="ok">{w.takes}</Status>;
+}
+
+/** All slots at once, and whether they suffice for what waits. */
+function Together({ of }: { of: WorkerDocument[] }) {
+  const w = useWords(own);
+  const scale = useCall("get_scale", { query: {} }, { every: 5 }).data;
+  const busy = of.reduce((sum, worker) => sum + worker.busy, 0);
+  const slots = of.reduce((sum, worker) => sum + worker.slots, 0);
+  const target = lasts(scale?.target_seconds);
+  return (
+    <section class="panel line">
+      <strong>{w.slotsAre(number(busy), number(slots))}</strong>
+      {scale && (
+        <span class={scale.wanted_workers > scale.workers ? "status warn" : "muted"}>
+          {scale.wanted_workers > scale.workers ? w.wanted(number(scale.wanted_workers), target) : w.enough(target)}{" "}
+          {!scale.measured && w.measured}
+        </span>
+      )}
+    </section>
+  );
+}
+
+function One({ of, close }: { of: WorkerDocument; close: () => void }) {
+  const w = useWords(own);
+  const environments = Object.entries(of.environments);
+  return (
+    <Dialog title={`${of.host} ${of.pid}`} close={close}>
+      <div class="stack">
+        <Slots busy={of.busy} all={of.slots} />
+        <Facts
+          facts={[
+            [w.state, <State of={of} />],
+            [w.lanes, of.lanes.join(", ")],
+            [w.scrapers, of.takes.join(" ") || w.every],
+            [w.engines, of.engines.join(", ")],
+            [<span title={w.wallsHint}>{w.walls}</span>, of.walls.join(", ")],
+            [w.load, number(of.load, 2)],
+            [w.memory, bytes(of.memory_mb * 1e6)],
+            [w.done, number(of.runs_done)],
+            [w.each, lasts(of.run_seconds)],
+            [w.perItem, lasts(of.item_seconds)],
+            [w.started, <Time at={of.started_at} />],
+            [w.seen, <Time at={of.seen_at} />],
+            [w.version, of.version],
+            [w.id, <code>{of.id}</code>],
+          ]}
+        />
+        <h3>{w.environments}</h3>
+        {environments.length === 0 ? (
+          <p class="muted">{w.noEnvironments}</p>
+        ) : (
+          <Facts
+            facts={environments.map(([name, state]) => [
+              name,
+              <>
+                {state.status} {state.size_bytes > 0 && <span class="muted">{bytes(state.size_bytes)}</span>}
+                {state.problem && <div class="status bad">{state.problem}</div>}
+              </>,
+            ])}
+          />
+        )}
+      </div>
+    </Dialog>
   );
 }

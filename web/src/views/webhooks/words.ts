@@ -1,0 +1,58 @@
+import { words } from "#/words";
+
+export const own = words(
+  {
+    title: "Webhooks",
+    about:
+      "Messages to your programs about runs and jobs, newest first. A call, a job or a schedule names who is told.",
+    none: "No message has been sent yet",
+    noneAbout:
+      "Give `webhook` with a call, a job or a schedule: its address is told when it ends. Messages are signed, tried again for a day and kept here.",
+    noneFit: "No message fits these filters",
+    state: "State",
+    all: "All",
+    bySubject: "Id of a run or a job",
+    event: "What happened",
+    url: "To",
+    subject: "About",
+    tries: "Tries",
+    answer: "Answer",
+    when: "Made",
+    next: "Next try",
+    giveUp: "Given up",
+    ended: "Ended",
+    log: "Attempts",
+    body: "What was sent",
+    replay: "Send again",
+    replayed: "The message is sent again",
+    noAnswer: "none",
+    took: "Took",
+  },
+  {
+    title: "웹훅",
+    about:
+      "실행과 작업에 대해 프로그램에 보낸 알림을 최신순으로 보여 줍니다. 받을 주소는 호출, 작업, 일정에서 정합니다.",
+    none: "아직 보낸 알림이 없습니다",
+    noneAbout:
+      "호출이나 작업, 일정에 `webhook`을 주면 끝났을 때 그 주소로 알립니다. 알림에는 서명이 있고, 하루 동안 다시 보내며 여기에 보관합니다.",
+    noneFit: "필터에 맞는 알림이 없습니다",
+    state: "상태",
+    all: "전체",
+    bySubject: "실행이나 작업의 ID",
+    event: "사건",
+    url: "받는 곳",
+    subject: "대상",
+    tries: "시도",
+    answer: "응답",
+    when: "만든 때",
+    next: "다음 시도",
+    giveUp: "포기하는 때",
+    ended: "끝난 때",
+    log: "시도 기록",
+    body: "보낸 내용",
+    replay: "다시 보내기",
+    replayed: "알림을 다시 보냅니다",
+    noAnswer: "없음",
+    took: "걸린 시간",
+  },
+);
