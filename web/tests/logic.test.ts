@@ -1,5 +1,9 @@
 import { expect, test } from "vitest";
 import { HIGHEST, placed, scrolledHeight, shownRows } from "../src/kit/window";
+import { compared } from "../src/views/audit/compared";
+import { limitsOf } from "../src/views/keys/limits";
+import { byJob, groupsOf } from "../src/views/letters/groups";
+import { gentler } from "../src/views/sites/rules";
 import { literal, snippet } from "../src/views/try/snippets";
 
 test("a short table scrolls as it is", () => {
@@ -25,4 +29,46 @@ test("a call is written as Python writes it", () => {
 test("a quote in an address cannot end the shell's word", () => {
   expect(snippet("curl", { url: "http://a/'; rm -rf ." }, "http://s")).toContain(`'\\''; rm -rf .`);
   expect(snippet("CLI", { scraper: "a/b", input: { q: "it's" } }, "http://s")).toContain(`--input '{"q":"it'\\''s"}'`);
+});
+
+test("the audit shows what changed first, field by field", () => {
+  const found = compared({ rate: 2, more: { note: "a" } }, { rate: 1, more: { note: "a" }, robots: "obey" });
+  expect(found.map((each) => [each.name, each.before, each.after, each.changed])).toEqual([
+    ["rate", "2", "1", true],
+    ["robots", undefined, "obey", true],
+    ["more.note", "a", "a", false],
+  ]);
+});
+
+test("only limits that were filled in are sent", () => {
+  expect(limitsOf({ rate: "5", concurrency: "", "daily.runs": "100", "monthly.mb": "0" })).toEqual({
+    rate: 5,
+    daily: { runs: 100 },
+    monthly: {},
+  });
+});
+
+test("items that failed alike are one group, and are run again job by job", () => {
+  const letter = (id: string, job_id: string, site: string) => ({ id, job_id, site, exit_reason: "timeout" }) as never;
+  const letters = [letter("a", "job_1", "x"), letter("b", "job_1", "x"), letter("c", "job_2", "y")];
+  expect(groupsOf(letters).map((group) => [group.job, group.site, group.count])).toEqual([
+    ["job_1", "x", 2],
+    ["job_2", "y", 1],
+  ]);
+  expect([...byJob(letters, new Set(["job_1/b", "job_2/c"]))]).toEqual([
+    ["job_1", ["b"]],
+    ["job_2", ["c"]],
+  ]);
+});
+
+test("being gentler halves the pace and keeps the other rules", () => {
+  const limits = { rate: 4, min_rate: 0.1 };
+  const rules = { rate: 4, burst: null, robots: "obey", note: "their wish" };
+  expect(gentler({ limits, rules, state: null, more: {} } as never)).toEqual({
+    rate: 2,
+    min_rate: 0.1,
+    robots: "obey",
+    note: "their wish",
+  });
+  expect(gentler({ limits: { rate: 0, min_rate: 0.1 }, rules: null, state: null } as never).rate).toBe(1);
 });

@@ -6,26 +6,12 @@ import { Field, Problem } from "#/kit/base";
 import { Dialog } from "#/kit/dialog";
 import { useWords } from "#/words";
 import type { NewKeyDocument, Role } from "#client";
+import { limitsOf } from "./limits";
 import { own } from "./words";
 
 const ROLES: Role[] = ["client", "viewer", "operator", "admin"];
 const BUDGET = ["runs", "fetches", "mb", "residential_mb", "browser_seconds"] as const;
 const DAYS = [7, 30, 90, 365];
-
-/** Limits by name, such as `daily.runs`, as the call wants them. */
-export function limitsOf(given: Record<string, string>) {
-  const filled = Object.entries(given).filter(([, text]) => Number(text) > 0);
-  const of = (prefix: string) =>
-    Object.fromEntries(
-      filled
-        .filter(([name]) => name.startsWith(prefix))
-        .map(([name, text]) => [name.slice(prefix.length), Number(text)]),
-    );
-  const plain = Object.fromEntries(
-    filled.filter(([name]) => !name.includes(".")).map(([name, text]) => [name, Number(text)]),
-  );
-  return { ...plain, daily: of("daily."), monthly: of("monthly.") };
-}
 
 export function NewKey({
   first,

@@ -1,9 +1,11 @@
 /** Workers: how busy each is, what it takes, and what keeps its scripts in. */
 
-import { useCall } from "#/api/client";
+import { useState } from "preact/hooks";
+import { api, cache, useAction, useCall } from "#/api/client";
+import { may } from "#/api/session";
 import { useAddress } from "#/kit/address";
 import { Empty, Facts, Head, Problem, Skeleton, Status, Time } from "#/kit/base";
-import { Dialog } from "#/kit/dialog";
+import { Confirm, Dialog, note } from "#/kit/dialog";
 import { type Column, rowsOf, Table } from "#/kit/table";
 import { bytes, lasts, number, useWords } from "#/words";
 import type { WorkerDocument } from "#client";
@@ -69,14 +71,17 @@ export default function Workers() {
           />
         </div>
       )}
-      {chosen && <One of={chosen} close={() => change({ worker: null })} />}
+      {chosen && <One of={chosen} left={others(workers, chosen)} close={() => change({ worker: null })} />}
     </>
   );
 }
 
+const others = (workers: WorkerDocument[], one: WorkerDocument) =>
+  workers.filter((worker) => worker.id !== one.id && !worker.draining).length;
+
 function State({ of }: { of: WorkerDocument }) {
   const w = useWords(own);
-  return of.draining ? <Status of="degraded">{w.draining}</Status> : <Status of="ok">{w.takes}</Status>;
+  return of.draining || of.drain ? <Status of="degraded">{w.draining}</Status> : <Status of="ok">{w.takes}</Status>;
 }
 
 /** All slots at once, and whether they suffice for what waits. */
@@ -99,8 +104,29 @@ function Together({ of }: { of: WorkerDocument[] }) {
   );
 }
 
-function One({ of, close }: { of: WorkerDocument; close: () => void }) {
+function One({ of, left, close }: { of: WorkerDocument; left: number; close: () => void }) {
   const w = useWords(own);
+  const [asking, setAsking] = useState(false);
+  const path = { worker_id: of.id };
+  const undrain = useAction(() => api.call("undrain_worker", { path }), {
+    touches: ["list_workers"],
+    done: () => note(w.undrained),
+  });
+  if (asking)
+    return (
+      <Confirm
+        title={w.drainAsk(`${of.host} ${of.pid}`)}
+        verb={w.drain}
+        close={() => setAsking(false)}
+        act={async () => {
+          await api.call("drain_worker", { path, query: {} });
+          note(w.drained, () => undrain.mutate(undefined));
+          void cache.invalidateQueries({ queryKey: ["list_workers"] });
+        }}
+      >
+        {w.drainAbout(number(of.busy), number(left))}
+      </Confirm>
+    );
   const environments = Object.entries(of.environments);
   return (
     <Dialog title={`${of.host} ${of.pid}`} close={close}>
@@ -138,7 +164,21 @@ function One({ of, close }: { of: WorkerDocument; close: () => void }) {
             ])}
           />
         )}
+        <Problem error={undrain.error} />
       </div>
+      {may("drain_worker") && (
+        <footer>
+          {of.draining || of.drain ? (
+            <button type="button" class="main" disabled={undrain.isPending} onClick={() => undrain.mutate(undefined)}>
+              {w.undrain}
+            </button>
+          ) : (
+            <button type="button" onClick={() => setAsking(true)}>
+              {w.drain}
+            </button>
+          )}
+        </footer>
+      )}
     </Dialog>
   );
 }

@@ -38,6 +38,13 @@ export const own = words(
     environments: "Packages",
     noEnvironments: "No scraper with packages of its own ran here.",
     id: "Id",
+    drain: "Drain worker",
+    drainAsk: (host: string) => `Drain ${host}?`,
+    drainAbout: (busy: string, left: string) =>
+      `It ends the ${busy} runs that it has, and takes no more. ${left} other workers go on. You can let it take work again.`,
+    undrain: "Let it take work again",
+    drained: "It takes no more work",
+    undrained: "It takes work again",
   },
   {
     title: "워커",
@@ -77,5 +84,12 @@ export const own = words(
     environments: "패키지",
     noEnvironments: "전용 패키지를 쓰는 스크레이퍼가 여기서 실행되지 않았습니다.",
     id: "ID",
+    drain: "워커 비우기",
+    drainAsk: (host: string) => `${host} 워커를 비울까요?`,
+    drainAbout: (busy: string, left: string) =>
+      `지금 하는 실행 ${busy}개를 끝내고 더 받지 않습니다. 다른 워커 ${left}개는 계속합니다. 언제든 다시 받게 할 수 있습니다.`,
+    undrain: "다시 작업 받기",
+    drained: "더는 작업을 받지 않습니다",
+    undrained: "다시 작업을 받습니다",
   },
 );
