@@ -66,7 +66,6 @@ test("being gentler halves the pace and keeps the other rules", () => {
   const rules = { rate: 4, burst: null, robots: "obey", note: "their wish" };
   expect(gentler({ limits, rules, state: null, more: {} } as never)).toEqual({
     rate: 2,
-    min_rate: 0.1,
     robots: "obey",
     note: "their wish",
   });

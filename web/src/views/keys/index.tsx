@@ -1,8 +1,9 @@
 /** Keys: who may call, made, rotated and revoked. What is chosen stands in the address. */
 
 import { useState } from "preact/hooks";
-import { api, useAction, useCall } from "#/api/client";
+import { api, cache, useAction, useCall } from "#/api/client";
 import { may, session, signIn } from "#/api/session";
+import { store, useStore } from "#/api/store";
 import { useAddress } from "#/kit/address";
 import { Chips, Copy, Empty, Facts, Field, Head, Problem, Skeleton, Status, Time } from "#/kit/base";
 import { Confirm, Dialog, note } from "#/kit/dialog";
@@ -13,6 +14,9 @@ import { NewKey } from "./new";
 import { own } from "./words";
 
 const DAY = 86_400;
+
+/** The key whose secret is shown. Not of the view: signing in with it may draw the page anew. */
+const fresh = store<NewKeyDocument | null>(null);
 
 function State({ of }: { of: KeyDocument }) {
   const w = useWords(own);
@@ -25,11 +29,11 @@ export default function Keys() {
   const w = useWords(own);
   const { query, change } = useAddress();
   const found = useCall("list_keys", {}, { every: 10 });
-  const [made, setMade] = useState<NewKeyDocument | null>(null);
+  const made = useStore(fresh);
   const all = found.data?.keys ?? [];
   const shown = query.which === "all" ? all : all.filter((key) => key.usable);
   const now = session.get();
-  const first = now.state === "in" && now.open && !all.some((key) => key.usable);
+  const first = now.state === "in" && !now.who.auth_required && !all.some((key) => key.usable);
   const chosen = all.find((key) => key.id === query.key);
   const columns: Column<KeyDocument>[] = [
     { id: "name", head: w.name, width: "minmax(120px, 2fr)", cell: (key) => key.name },
@@ -100,14 +104,14 @@ export default function Keys() {
           most={20}
         />
       )}
-      {chosen && !made && <OneKey of={chosen} close={() => change({ key: null })} made={setMade} />}
+      {chosen && !made && <OneKey of={chosen} close={() => change({ key: null })} made={fresh.set} />}
       {query.new && !made && found.data && (
         <NewKey
           first={first}
           close={() => change({ new: null })}
           made={async (key) => {
+            fresh.set(key);
             if (first) await signIn(key.secret);
-            setMade(key);
             void found.refetch();
           }}
         />
@@ -116,7 +120,7 @@ export default function Keys() {
         <Secret
           of={made}
           close={() => {
-            setMade(null);
+            fresh.set(null);
             change({ new: null, key: null });
           }}
         />
@@ -172,6 +176,7 @@ function OneKey({ of, close, made }: { of: KeyDocument; close: () => void; made:
         act={async () => {
           await api.call("revoke_key", { path: { key_id: of.id } });
           note(w.revoked(of.name));
+          void cache.invalidateQueries({ queryKey: ["list_keys"] });
         }}
       >
         {w.revokeAbout}

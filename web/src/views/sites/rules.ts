@@ -27,7 +27,7 @@ export function gentler(site: SiteDocument): SiteCall {
   const allowed = site.limits.rate || site.state?.rate || 0;
   const now = allowed || Math.min(2, site.state?.requests_a_second || 2);
   const rate = Math.max(0.01, Number((now / 2).toPrecision(2)));
-  return { ...rulesOf(site), rate, min_rate: Math.min(rate, site.limits.min_rate) };
+  return { ...rulesOf(site), rate, ...(rate < site.limits.min_rate ? { min_rate: rate } : {}) };
 }
 
 export interface Way {

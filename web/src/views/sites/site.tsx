@@ -17,6 +17,8 @@ import { RulesForm } from "./form";
 import { clearancesOf, gentler, rulesOf, type Way, waysOf } from "./rules";
 import { own } from "./words";
 
+/** Requests a second of a site that is left alone. */
+const REST = 0.001;
 const again = () => void cache.invalidateQueries({ predicate: ({ queryKey }) => /_sites?$/.test(String(queryKey[0])) });
 
 export default function Site({ site }: { site: string }) {
@@ -24,7 +26,7 @@ export default function Site({ site }: { site: string }) {
   const { query, change } = useAddress();
   const path = { site: decodeURIComponent(site) };
   const found = useCall("get_site", { path }, { every: 2 });
-  const [removing, setRemoving] = useState(false);
+  const [asking, setAsking] = useState<"remove" | "rest" | null>(null);
   const put = useAction((call: SiteCall) => api.call("put_site", { path, body: call }), { done: again });
   const reset = useAction(() => api.call("reset_site", { path }), {
     done: () => {
@@ -33,10 +35,15 @@ export default function Site({ site }: { site: string }) {
     },
   });
   const one = found.data;
+  /** Write other rules, with a way back to those that are there now. */
+  const write = async (call: SiteCall, said: string) => {
+    const before = one!.rules ? rulesOf(one!) : null;
+    await put.mutateAsync(call);
+    note(said, () => (before ? put.mutate(before) : void api.call("delete_site", { path }).then(again)));
+  };
   const slower = () => {
-    const [before, call] = [rulesOf(one!), gentler(one!)];
-    const back = () => (one!.rules ? put.mutate(before) : void api.call("delete_site", { path }).then(again));
-    put.mutate(call, { onSuccess: () => note(w.gentlerDone(w.perSecond(number(call.rate, 2))), back) });
+    const call = gentler(one!);
+    void write(call, w.gentlerDone(w.perSecond(number(call.rate, 2)))).catch(() => {}); // told as the problem below
   };
   return (
     <>
@@ -45,6 +52,9 @@ export default function Site({ site }: { site: string }) {
           <>
             <button type="button" onClick={slower} disabled={put.isPending}>
               {w.gentler}
+            </button>
+            <button type="button" onClick={() => setAsking("rest")}>
+              {w.rest}
             </button>
             <button type="button" onClick={() => change({ rules: "1" })}>
               {w.change}
@@ -55,7 +65,7 @@ export default function Site({ site }: { site: string }) {
               </button>
             )}
             {one.rules && (
-              <button type="button" onClick={() => setRemoving(true)}>
+              <button type="button" onClick={() => setAsking("remove")}>
                 {w.removeRules}
               </button>
             )}
@@ -68,14 +78,24 @@ export default function Site({ site }: { site: string }) {
       />
       {found.isPending ? <Skeleton /> : one && <Whole of={one} />}
       {one && query.rules && <RulesForm of={one} close={() => change({ rules: null })} saved={again} />}
-      {removing && (
+      {asking === "remove" && (
         <Confirm
           title={w.removeAsk(path.site)}
           verb={w.removeRules}
-          close={() => setRemoving(false)}
+          close={() => setAsking(null)}
           act={() => api.call("delete_site", { path }).then(again)}
         >
           {w.removeAbout}
+        </Confirm>
+      )}
+      {one && asking === "rest" && (
+        <Confirm
+          title={w.restAsk(path.site)}
+          verb={w.rest}
+          close={() => setAsking(null)}
+          act={() => write({ ...rulesOf(one), rate: REST, min_rate: REST }, w.rested)}
+        >
+          {w.restAbout}
         </Confirm>
       )}
     </>

@@ -29,6 +29,11 @@ export const own = words(
     usual: "as for every site",
     gentler: "Be gentler",
     gentlerDone: (rate: string) => `At most ${rate} from now on`,
+    rest: "Leave alone",
+    restAsk: (site: string) => `Leave ${site} alone?`,
+    restAbout:
+      "All workers together ask it once in 1,000 seconds, until you undo it or change its rules. Items that need it wait.",
+    rested: "It is left alone",
     change: "Change rules",
     removeRules: "Remove rules",
     removeAsk: (site: string) => `Remove the rules of ${site}?`,
@@ -105,6 +110,11 @@ export const own = words(
     usual: "모든 사이트와 같음",
     gentler: "더 천천히",
     gentlerDone: (rate: string) => `이제부터 최대 ${rate}`,
+    rest: "건드리지 않기",
+    restAsk: (site: string) => `${site} 사이트를 건드리지 않을까요?`,
+    restAbout:
+      "되돌리거나 규칙을 바꿀 때까지 모든 워커가 합쳐 1,000초에 한 번만 요청합니다. 이 사이트가 필요한 항목은 기다립니다.",
+    rested: "이 사이트를 건드리지 않습니다",
     change: "규칙 바꾸기",
     removeRules: "규칙 제거",
     removeAsk: (site: string) => `${site}의 규칙을 제거할까요?`,

@@ -7,7 +7,7 @@ import { Head, Problem, Skeleton, Status } from "#/kit/base";
 import { Chart } from "#/kit/chart";
 import { has } from "#/routes";
 import { number, took, useWords } from "#/words";
-import { Squares } from "../workers";
+import { Slots } from "../workers/slots";
 import { own } from "./words";
 
 const MOST = 900;
@@ -100,11 +100,7 @@ export default function System() {
           ) : (
             <p>{w.slots(number(workers.busy), number(workers.slots))}</p>
           )}
-          <Squares
-            busy={workers.busy}
-            slots={workers.slots}
-            label={w.slots(number(workers.busy), number(workers.slots))}
-          />
+          <Slots busy={workers.busy} all={workers.slots} />
         </section>
       </div>
       <div class="grid">

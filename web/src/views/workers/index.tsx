@@ -117,7 +117,7 @@ function One({ of, left, close }: { of: WorkerDocument; left: number; close: () 
       <Confirm
         title={w.drainAsk(`${of.host} ${of.pid}`)}
         verb={w.drain}
-        close={() => setAsking(false)}
+        close={close}
         act={async () => {
           await api.call("drain_worker", { path, query: {} });
           note(w.drained, () => undrain.mutate(undefined));

@@ -20,7 +20,7 @@ export function Slots({ busy, all }: { busy: number; all: number }) {
       />
     );
   return (
-    <span class="slots" role="img" aria-label={words} title={words}>
+    <span class="squares" role="img" aria-label={words} title={words}>
       {Array.from({ length: all }, (_, at) => (
         <span key={at} class={at < busy ? "busy" : ""} />
       ))}
