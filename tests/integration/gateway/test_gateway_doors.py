@@ -68,7 +68,7 @@ async def test_a_foreign_page_changes_nothing_on_any_route(stand: Stand) -> None
             response = await stand.client.request(method, url, headers={"Origin": origin})
             assert (response.status_code, response.json()["code"]) == (403, "origin_refused"), (method, path)
         own = await stand.client.request(method, url, headers={"Origin": "http://gateway"})
-        assert own.json().get("code") != "origin_refused"
+        assert "origin_refused" not in own.text
 
 
 async def test_a_websocket_of_a_foreign_name_is_refused(tmp_path: Path) -> None:
