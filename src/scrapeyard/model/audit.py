@@ -38,6 +38,23 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     after: Raw | None = None
 
 
+def command_entry(at: float, action: str, resource: str, after: object) -> AuditEntry:
+    """A change by a command on the server's machine: without a client and an address."""
+    return AuditEntry(
+        at=at,
+        client="",
+        role="",
+        key_id="",
+        address="",
+        action=action,
+        resource=resource,
+        status=0,
+        code="",
+        request_id="",
+        after=Raw(msgspec.json.encode(after)),
+    )
+
+
 class AuditRow(Struct, frozen=True, kw_only=True):
     """An entry in its place in the chain."""
 

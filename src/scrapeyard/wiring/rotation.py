@@ -1,6 +1,9 @@
 """Replaces the master key: wraps the data keys anew, while servers go on. What is sealed is not touched."""
 
+import time
+
 from scrapeyard.errors import BadRequest, SettingsInvalid
+from scrapeyard.model.audit import command_entry
 from scrapeyard.sealing.masters import CommandMasters, FileMasters
 from scrapeyard.sealing.port import Masters, WrappedKey
 from scrapeyard.settings import Settings
@@ -41,6 +44,8 @@ async def _rotate(store: SqlStore, masters: Masters) -> str:
     elif not isinstance(masters, CommandMasters) and all(key.master == masters.current for key in kept):
         raise BadRequest(_SAME)
     await store.data_keys.rewrap([_wrapped(key, value, masters) for key, value in plain])
+    told = {"data_keys": len(kept), "master": masters.current}
+    await store.audit.append([command_entry(time.time(), "rotate_master", "secrets", told)])
     if own is not None:
         own.drop_old()
     return f"{len(kept)} data key{'s' * (len(kept) != 1)} wrapped with master key {masters.current}"

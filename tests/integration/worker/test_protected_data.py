@@ -147,6 +147,8 @@ async def test_the_master_key_changes_while_calls_run(tmp_path: Path, site: Site
         calls = [asyncio.create_task(scrape(client, site)) for _ in range(20)]
         for _ in range(3):
             assert "1 data key wrapped" in await rotate(settings)
+        rows = (await client.get("/api/audit", params={"action": "rotate_master"})).json()["rows"]
+        assert [row["after"]["data_keys"] for row in rows] == [1, 1, 1], "and the audit has it"
         answers = await asyncio.gather(*calls, *(scrape(client, site) for _ in range(5)))
         assert [answer["status"] for answer in answers] == ["succeeded"] * 25
     assert (tmp_path / "data" / "master.key").read_bytes() != key

@@ -4,11 +4,8 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import msgspec
-from msgspec import Raw
-
 from scrapeyard.gateway.auth.keys import KeyRing
-from scrapeyard.model.audit import AuditEntry
+from scrapeyard.model.audit import command_entry
 from scrapeyard.settings import Settings
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring.backends import make_store
@@ -24,19 +21,7 @@ class LocalKeys:
 
     async def note(self, action: str, key_id: str, told: object) -> None:
         """Write a change to the audit."""
-        entry = AuditEntry(
-            at=time.time(),
-            client="",
-            role="",
-            key_id="",
-            address="",
-            action=action,
-            resource=f"/api/keys/{key_id}",
-            status=0,
-            code="",
-            request_id="",
-            after=Raw(msgspec.json.encode(told)),
-        )
+        entry = command_entry(time.time(), action, f"/api/keys/{key_id}", told)
         await self._store.audit.append([entry])
 
 
