@@ -208,3 +208,14 @@ def test_a_server_whose_log_nobody_reads_any_more_still_ends_when_told(tmp_path:
         process.send_signal(signal.SIGTERM)
         process.wait(PATIENCE)
         until_gone(process.pid)
+
+
+def test_forget_counts_then_removes(yard: Client) -> None:
+    kept = yard("scrape", "lab/lab", "name=https://quagga.example/5531", "--json").json["id"]
+    asked = ("forget", "--url", "https://quagga.example/5531")
+    dry = yard(*asked, "--dry-run", "--json")
+    assert (dry.status, dry.json["counts"]["runs"]) == (0, 1), dry.err
+    assert yard("forget").status == 2
+    gone = yard(*asked, "--yes")
+    assert (gone.status, gone.rows) == (0, [["runs", "1"]]), gone.err
+    assert yard("runs", "get", kept).status == 2
