@@ -104,7 +104,7 @@ chaos: $(VENV)/.test-installed  ## kill processes and stop servers for a minute 
 soak: $(VENV)/.test-installed  ## use and hurt a yard for half an hour; no process may grow
 	$(BIN)/python -m tests.chaos.soak
 
-pictures: $(VENV)/.installed  ## draw the pictures of the terminal that the documentation shows anew
+pictures: $(VENV)/.test-installed page  ## draw the pictures of the terminal and the page that the documentation shows anew
 	$(BIN)/python docs/pictures/make.py
 
 docs: $(VENV)/.docs-installed  ## the documentation as a site that needs no network: build/docs/index.html

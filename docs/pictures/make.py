@@ -1,8 +1,10 @@
-"""Draw the pictures of the terminal that the documentation shows: `make pictures`.
+"""Draw the pictures of the terminal and of the page that the documentation shows: `make pictures`.
 
-Starts a server and the practice shop on their usual ports, runs each command, and writes what it printed as SVG.
+Starts a server and the practice shop on their usual ports, runs each command, and writes what it printed as SVG. Then
+it opens the page in a browser, if there is one, and writes what it shows as PNG.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -14,8 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from playwright.sync_api import sync_playwright
 from rich.console import Console
 from rich.text import Text
+
+from scrapeyard.engines.browser.found import find_browser
+from scrapeyard.gateway.page import BUILT, INDEX
+from scrapeyard.settings import BrowserSettings
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
@@ -38,6 +45,40 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, _program("demo-site", SHOP, folder), _program("up", SERVER, folder):
         for name, commands in PICTURES.items():
             _draw(name, commands, Path(folder))
+        _photograph()
+
+
+def _photograph() -> None:
+    """What the page shows of a page of the shop, and of a job that is half done."""
+    browser = find_browser(BrowserSettings())
+    if browser.missing or not (BUILT / INDEX).exists():
+        sys.stderr.write("The page is not photographed: it needs `make page` and a browser\n")
+        return
+    shop = f"http://{SHOP}"
+    items = [f"{shop}/product/{n % 200 + 1}?v={n}" for n in range(600)] + [f"{shop}/status/500?n={n}" for n in range(9)]
+    policy = {"rate": 12, "retries": 0, "breaker": {"enabled": False}}
+    job = {"name": "shop-prices", "scraper": "builtin/page", "items": [*items[-9:], *items[:-9]], "policy": policy}
+    job_id = _post("/api/jobs", job)["id"]
+    run = _post("/api/scrape", {"url": f"{shop}/product/1", "formats": ["markdown", "html", "product"]})["id"]
+    shots = {"page-try": f"/try?url={shop}/product/1&run={run}", "page-job": f"/jobs/{job_id}?tab=items"}
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser.executable or None, args=["--no-sandbox"])
+        page = chromium.new_page(viewport={"width": 1280, "height": 720}, locale="en")
+        for name, path in shots.items():
+            page.goto(f"http://{SERVER}{path}")
+            page.wait_for_selector("main .skeleton", state="detached")
+            page.wait_for_timeout(9000 if name == "page-job" else 1500)
+            page.screenshot(path=HERE / f"{name}.png")
+        chromium.close()
+
+
+def _post(path: str, body: dict[str, object]) -> dict[str, str]:
+    asked = urllib.request.Request(
+        f"http://{SERVER}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(asked) as answer:  # noqa: S310 - on this machine
+        found: dict[str, str] = json.load(answer)
+    return found
 
 
 def _draw(name: str, commands: list[str], folder: Path) -> None:

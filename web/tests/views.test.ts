@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { stack } from "../src/kit/chart";
+import { stack } from "../src/kit/series";
 import { flat, statsOf, telling } from "../src/views/data/stats";
 import { chosen, csvRows, matcher } from "../src/views/jobs/patterns";
 import { cronWords } from "../src/views/schedules/cron";

@@ -34,9 +34,11 @@ export const cache = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 1000,
+      networkMode: "always", // the server may be on this machine, whatever the browser thinks of the network
       retry: (count, error) => !(error instanceof ApiError) && count < 2,
       refetchOnWindowFocus: true,
     },
+    mutations: { networkMode: "always" },
   },
 });
 

@@ -85,10 +85,15 @@ function Views() {
     if (path === "/") route("/try", true);
     document.querySelector(".frame")?.classList.remove("open");
   }, [path, route]);
-  if (error) return <Empty title={w.broken}>{error.message}</Empty>;
+  if (error)
+    return (
+      <Empty isView title={w.broken}>
+        {error.message}
+      </Empty>
+    );
   return (
     <ErrorBoundary onError={setError}>
-      <Router key={lang}>
+      <Router key={lang} onLoadStart={() => busy(true)} onLoadEnd={() => busy(false)}>
         {VIEWS.map((view) => (
           <Route key={view.path} path={view.path} component={may(view.needs) ? view.component : MayNot} />
         ))}
@@ -98,14 +103,20 @@ function Views() {
   );
 }
 
+const busy = (is: boolean) => document.getElementById("view")?.setAttribute("aria-busy", String(is));
+
 function MayNot() {
   const w = useWords(frame);
-  return <Empty title={w.mayNot}>{w.mayNotAbout}</Empty>;
+  return (
+    <Empty isView title={w.mayNot}>
+      {w.mayNotAbout}
+    </Empty>
+  );
 }
 
 function NotFound() {
   const w = useWords(common);
-  return <Empty title={w.notFound} />;
+  return <Empty isView title={w.notFound} />;
 }
 
 /** The view of a path, and the views above it. */

@@ -105,10 +105,10 @@ export function Said({ text }: { text: string }) {
 const said = (given: ComponentChildren) => (typeof given === "string" ? <Said text={given} /> : given);
 
 /** Where nothing is: says what belongs here and how it comes. */
-export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+export function Empty({ title, children, isView }: { title: string; children?: ComponentChildren; isView?: boolean }) {
   return (
     <div class="empty">
-      <strong>{title}</strong>
+      {isView ? <h1>{title}</h1> : <strong>{title}</strong>}
       {children && <div>{said(children)}</div>}
     </div>
   );

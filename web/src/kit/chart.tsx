@@ -4,13 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import { useStore } from "#/api/store";
 import { language, number, theme } from "#/words";
-
-export interface Series {
-  name: string;
-  /** A custom property of the style sheet, such as `--good`. */
-  tone: string;
-  values: (number | null)[];
-}
+import { type Series, stack } from "./series";
 
 interface Given {
   label: string;
@@ -47,10 +41,11 @@ export function Chart({ label, at, series, stacked, height = 140, shown = (value
       plot.current?.destroy();
       plot.current = null;
     };
-  }, [names, now, lang, height, stacked]);
+  }, [names, now, lang, height, stacked, at.length < 2]);
   useEffect(() => {
     plot.current?.setData(data);
   });
+  if (at.length < 2) return <div class="chart muted" style={{ height: `${height}px` }} />;
   const last = series.map((each) => `${each.name} ${shown(each.values.at(-1) ?? 0)}`).join(", ");
   return (
     <figure class="chart">
@@ -66,17 +61,6 @@ export function Chart({ label, at, series, stacked, height = 140, shown = (value
       )}
     </figure>
   );
-}
-
-/** Each series on top of those after it, so that the first is the highest. */
-export function stack(series: Series[]): number[][] {
-  const sums: number[][] = [];
-  let below: number[] = [];
-  for (const each of [...series].reverse()) {
-    below = each.values.map((value, index) => (value ?? 0) + (below[index] ?? 0));
-    sums.unshift(below);
-  }
-  return sums;
 }
 
 function options(

@@ -3,7 +3,8 @@
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useStore } from "#/api/store";
-import { language } from "#/words";
+import { useWords } from "#/words";
+import { common } from "#/words/common";
 import { narrow } from "./narrow";
 import { placed, scrolledHeight, shownRows } from "./window";
 
@@ -53,7 +54,7 @@ interface Given<Row> {
 }
 
 export function Table<Row>({ label, columns, rows, id, href, selected, most = 16 }: Given<Row>) {
-  useStore(language);
+  const w = useWords(common);
   const isNarrow = useStore(narrow);
   const row = isNarrow ? NARROW_ROW : ROW;
   const box = useRef<HTMLDivElement>(null);
@@ -77,7 +78,7 @@ export function Table<Row>({ label, columns, rows, id, href, selected, most = 16
         <div role="row" class="tr" aria-rowindex={1} style={{ gridTemplateColumns: tracks }}>
           {columns.map((column) => (
             <div key={column.id} role="columnheader" class={column.end ? "end" : ""}>
-              {column.head}
+              {column.head || <span class="hidden">{w.acts}</span>}
             </div>
           ))}
         </div>

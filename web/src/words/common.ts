@@ -4,6 +4,7 @@ import { words } from "#/words";
 
 export const common = words(
   {
+    acts: "Actions",
     all: "All",
     cancel: "Cancel",
     close: "Close",
@@ -64,6 +65,7 @@ export const common = words(
     st_open: "open",
   },
   {
+    acts: "동작",
     all: "전체",
     cancel: "취소",
     close: "닫기",

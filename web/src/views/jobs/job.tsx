@@ -397,7 +397,8 @@ function Why({ job }: { job: JobDocument }) {
   return (
     <section class="panel">
       <h2>{w.why}</h2>
-      {groups.length === 0 && <p class="muted">{w.whyNone}</p>}
+      {groups.length === 0 &&
+        (job.counts.error > 0 ? <Problem error={found.error} /> : <p class="muted">{w.whyNone}</p>)}
       <ul class="why">
         {groups.slice(0, 6).map((group) => {
           const why = [group.http_status, group.exit_reason, group.site].filter(Boolean).join(" ");
