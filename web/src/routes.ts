@@ -78,6 +78,13 @@ export const VIEWS: View[] = [
     component: load(() => import("./views/system")),
   },
   {
+    name: "alerts",
+    path: "/alerts",
+    menu: "more",
+    needs: "list_alerts",
+    component: load(() => import("./views/alerts")),
+  },
+  {
     name: "workers",
     path: "/workers",
     menu: "more",

@@ -4,6 +4,7 @@ import { compared } from "../src/views/audit/compared";
 import { limitsOf } from "../src/views/keys/limits";
 import { byJob, groupsOf } from "../src/views/letters/groups";
 import { gentler } from "../src/views/sites/rules";
+import { spread } from "../src/views/system/spread";
 import { literal, snippet } from "../src/views/try/snippets";
 
 test("a short table scrolls as it is", () => {
@@ -70,4 +71,10 @@ test("being gentler halves the pace and keeps the other rules", () => {
     note: "their wish",
   });
   expect(gentler({ limits: { rate: 0, min_rate: 0.1 }, rules: null, state: null } as never).rate).toBe(1);
+});
+
+test("a minute that nobody counted is a gap in the charts", () => {
+  const sample = (minute: number) => ({ at: new Date(minute * 60_000).toISOString(), busy: 1, lanes: {} }) as never;
+  const found = spread([sample(1), sample(2), sample(9)]);
+  expect(found.map((each) => each.busy)).toEqual([1, 1, null, 1]);
 });

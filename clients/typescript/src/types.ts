@@ -1546,6 +1546,34 @@ export type LiveDocument = {
   alive: true;
 };
 
+/** How busy the cluster was. Minutes in which no dispatcher led are missing. */
+export type LoadHistoryDocument = {
+  /** One for each minute, the oldest first. */
+  samples: Array<LoadSampleDocument>;
+};
+
+/** How busy the cluster was in one minute. */
+export type LoadSampleDocument = {
+  /** When the minute began. */
+  at: string;
+  /** Slots that run something now. */
+  busy: number;
+  /** How many runs and items run at once. */
+  slots: number;
+  /** Workers that were alive. */
+  workers: number;
+  /** How many wait. */
+  waiting: number;
+  /** Seconds that the oldest of what waited had waited, by lane. */
+  lanes: Record<string, number>;
+  /** Runs that were not final. */
+  runs: number;
+  /** Items of jobs that were queued or ran. */
+  items: number;
+  /** Runs and items that ended in the minute before; null: nobody counted them. */
+  ended: number | null;
+};
+
 /** One line a script wrote. */
 export type LogLineDocument = {
   /** After the script began. */
@@ -3977,6 +4005,13 @@ export interface Operations {
     body: undefined;
     answer: StatsDocument;
   };
+  /** See how busy it was. */
+  get_history: {
+    path: undefined;
+    query: { hours?: number };
+    body: undefined;
+    answer: LoadHistoryDocument;
+  };
   /** Tell how many workers are needed. */
   get_scale: {
     path: undefined;
@@ -4222,6 +4257,7 @@ export const routes = {
   delete_secret: ["DELETE", "/api/secrets/{site}/{task}/{name}"],
   forget: ["POST", "/api/forget"],
   get_stats: ["GET", "/api/stats"],
+  get_history: ["GET", "/api/stats/history"],
   get_scale: ["GET", "/api/stats/scale"],
   list_workers: ["GET", "/api/workers"],
   drain_worker: ["POST", "/api/workers/{worker_id}/drain"],

@@ -27,6 +27,7 @@ from scrapeyard.model.worker import DrainWish
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.ports.operations import (
     MAX_STATE_KEYS,
+    LoadSample,
     Meter,
     SessionChange,
     StateCheck,
@@ -75,6 +76,33 @@ class SqlWorkers(SqlPart):
     async def forget_before(self, seen_before: float) -> None:
         """Remove workers that have been silent for long."""
         await self._database.change(delete(WORKERS).where(WORKERS.c.seen_at < seen_before))
+
+
+LOAD_SAMPLES = Table(
+    "load_samples",
+    METADATA,
+    Column("at", Double, primary_key=True),
+    Column("sample", LargeBinary, nullable=False),
+)
+_SAMPLE: Final = json.Decoder(LoadSample)
+
+
+class SqlLoad(SqlPart):
+    """The LoadStore."""
+
+    async def put(self, sample: LoadSample) -> None:
+        """Write a sample; does nothing if the minute has one."""
+        insert = self._database.insert(LOAD_SAMPLES).values(at=sample.at, sample=json.encode(sample))
+        await self._database.change(insert.on_conflict_do_nothing())
+
+    async def since(self, at: float) -> tuple[LoadSample, ...]:
+        """Samples from then on, the oldest first."""
+        query = select(LOAD_SAMPLES.c.sample).where(LOAD_SAMPLES.c.at >= at).order_by(LOAD_SAMPLES.c.at)
+        return tuple(_SAMPLE.decode(row["sample"]) for row in await self._database.fetch(query))
+
+    async def forget_before(self, at: float) -> None:
+        """Drop earlier samples."""
+        await self._database.change(delete(LOAD_SAMPLES).where(LOAD_SAMPLES.c.at < at))
 
 
 class SqlLeaders(SqlPart):

@@ -17,7 +17,7 @@ from scrapeyard.store.jobs.items import SqlItems
 from scrapeyard.store.jobs.jobs import SqlJobs
 from scrapeyard.store.jobs.points import SqlPoints
 from scrapeyard.store.jobs.snapshots import SqlSnapshots
-from scrapeyard.store.operations import SqlKeys, SqlLeaders, SqlMeters, SqlSessions, SqlState, SqlWorkers
+from scrapeyard.store.operations import SqlKeys, SqlLeaders, SqlLoad, SqlMeters, SqlSessions, SqlState, SqlWorkers
 from scrapeyard.store.overrides import SqlChannels, SqlProxies, SqlSites
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.retention import SqlSweeps
@@ -59,6 +59,7 @@ class SqlStore(Store):
         self.api_keys = SqlApiKeys(database)
         self.workers = SqlWorkers(database)
         self.leaders = SqlLeaders(database)
+        self.load = SqlLoad(database)
         self.sessions = SqlSessions(database)
         self.state = SqlState(database)
         self.meters = SqlMeters(database)

@@ -36,6 +36,8 @@ class ClusterReading(Struct, frozen=True, kw_only=True):
     breakers: Mapping[tuple[str, ...], int]
     """Breakers that are not closed, by scope and state."""
     stale_schedules: int
+    ended: Mapping[str, int] = {}
+    """Runs and items that each worker has ended since its start."""
 
 
 def example_reading() -> ClusterReading:

@@ -13,7 +13,7 @@ from scrapeyard import __version__
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.dispatch.leader import Dispatcher, MaintenanceTask
-from scrapeyard.dispatch.upkeep.cluster_reading import ClusterReadings
+from scrapeyard.dispatch.upkeep.cluster_reading import ClusterReadings, LoadHistory
 from scrapeyard.engines.captcha.engine import Captchas
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import SettingsInvalid
@@ -259,7 +259,8 @@ class Platform:
         if not self._jobs_only:
             readings = ClusterReadings(settings, store, base.queue, base.web.gate, time.time)
             self.metrics.watch_cluster(readings.last)
-            more += [exporter, manifests, readings, *await self._start_duties(base)]
+            history = LoadHistory(store.load, readings.last, time.time)
+            more += [exporter, manifests, readings, history, *await self._start_duties(base)]
         finish = None if self._jobs_only else finisher.finish
         dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finish, more=more, metrics=self.metrics)
         await self._up(dispatcher.start, dispatcher.stop)

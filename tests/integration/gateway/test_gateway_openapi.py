@@ -297,6 +297,7 @@ OPERATIONS = [
     "POST /api/webhooks/deliveries/{delivery_id}/replay",
     "GET /api/workers",
     "GET /api/alerts",
+    "GET /api/stats/history",
     "POST /api/alerts/test",
     "POST /api/workers/{worker_id}/drain",
     "DELETE /api/workers/{worker_id}/drain",

@@ -1,5 +1,6 @@
 """Workers, scrapers, health, and the shape of every error."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from structlog.testing import capture_logs
 from scrapeyard.model import Refresh
 from scrapeyard.queues import messages
 from scrapeyard.settings import Settings
+from scrapeyard.store.ports.operations import LoadSample
 from scrapeyard.store.ports.webhooks import Alert
 from tests.integration.gateway_stand import Stand, open_stand, worker
 
@@ -27,6 +29,16 @@ async def test_workers_show_what_their_heartbeat_told(stand: Stand) -> None:
     (shown,) = (await stand.client.get("/api/workers")).json()["workers"]
     assert (shown["id"], shown["busy"], shown["lanes"]) == ("worker_1", 3, ["default", "bulk"])
     assert shown["age_seconds"] < 60
+
+
+async def test_history_shows_the_minutes_that_were_asked_for(stand: Stand) -> None:
+    now = time.time()
+    for age in (7200.0, 60.0):
+        await stand.store.load.put(LoadSample(at=now - age, busy=2, slots=8, workers=1, waiting=4, lanes={"slow": 9.5}))
+    (shown,) = (await stand.client.get("/api/stats/history")).json()["samples"]
+    assert (shown["busy"], shown["waiting"], shown["lanes"], shown["ended"]) == (2, 4, {"slow": 9.5}, None)
+    assert len((await stand.client.get("/api/stats/history?hours=3")).json()["samples"]) == 2
+    assert (await stand.client.get("/api/stats/history?hours=49")).status_code == 422
 
 
 async def call_at_once(stand: Stand, times: int) -> None:

@@ -18,6 +18,7 @@ AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 VIEWS = [
     "/sites",
     "/system",
+    "/alerts",
     "/workers",
     "/dead-letters",
     "/webhooks",

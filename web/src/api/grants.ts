@@ -77,6 +77,7 @@ export const asks: Record<keyof Operations, string> = {
   delete_secret: "admin",
   forget: "admin",
   get_stats: "platform:read",
+  get_history: "platform:read",
   get_scale: "platform:read",
   list_workers: "platform:read",
   drain_worker: "platform:write",

@@ -11,13 +11,15 @@ from scrapeyard.queues.load import lane_loads
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.jobs import JobFilter
+from scrapeyard.store.ports.operations import LoadSample, LoadStore
 from scrapeyard.store.ports.store import Store
-from scrapeyard.telemetry.cluster import ClusterReading
+from scrapeyard.telemetry.cluster import LANES, ClusterReading
 
 EVERY_SECONDS = 5.0
 FORGET_SECONDS = 30.0
 """A reading this old is not shown: this process has stopped leading, or cannot read."""
 STALE_SECONDS = 300.0
+KEEP_SECONDS = 2 * 86_400.0
 MOST_JOBS = 1000
 MOST_SITES = 1000
 MOST_SCHEDULES = 1000
@@ -73,6 +75,7 @@ class ClusterReadings:
             slots=sum(worker.slots for worker in workers),
             busy=sum(worker.busy for worker in workers),
             breakers=await self._breakers(jobs),
+            ended={worker.id: worker.runs_done for worker in workers},
             stale_schedules=len(await store.schedules.due(now - STALE_SECONDS, MOST_SCHEDULES)),
         )
 
@@ -92,6 +95,46 @@ class ClusterReadings:
             for state in (await self._gate.states((await self._gate.known())[:MOST_SITES])).values():
                 found["site", state.breaker] += 1
         return {(scope, state): found[scope, state] for scope in ("job", "site") for state in ("open", "half_open")}
+
+
+class LoadHistory:
+    """Writes the reading of each minute down, and drops those that are older than two days."""
+
+    name = "load_history"
+    waits_after_outage = False
+
+    def __init__(self, load: LoadStore, last: Callable[[], ClusterReading | None], clock: Callable[[], float]) -> None:
+        self._load = load
+        self._last = last
+        self._clock = clock
+        self._minute = -math.inf
+        self._ended: Mapping[str, int] | None = None
+
+    async def run_once(self) -> None:
+        """One round; does nothing while the minute lasts, or if there is no fresh reading."""
+        minute = self._clock() // 60 * 60
+        reading = self._last() if minute > self._minute else None
+        if reading is None:
+            return
+        await self._load.put(_sample(minute, reading, self._ended if minute == self._minute + 60 else None))
+        await self._load.forget_before(minute - KEEP_SECONDS)
+        self._minute, self._ended = minute, reading.ended
+
+
+def _sample(minute: float, reading: ClusterReading, before: Mapping[str, int] | None) -> LoadSample:
+    ended = {worker: count - (before or {}).get(worker, 0) for worker, count in reading.ended.items()}
+    oldest = sorted(reading.oldest_seconds.items(), key=lambda each: -each[1])[:LANES]
+    return LoadSample(
+        at=minute,
+        busy=reading.busy,
+        slots=reading.slots,
+        workers=sum(reading.workers.values()),
+        waiting=sum(reading.queue.values()),
+        lanes={lane: round(seconds, 1) for lane, seconds in oldest},
+        runs=sum(reading.runs.values()),
+        items=reading.items.get("queued", 0) + reading.items.get("in_progress", 0),
+        ended=None if before is None else max(0, sum(ended.values())),
+    )
 
 
 def _by_status(jobs: tuple[Job, ...]) -> dict[str, int]:

@@ -129,6 +129,7 @@ ROUTES: Final = {
     Permission.PLATFORM_READ: (
         "GET /api/stats",
         "GET /api/stats/scale",
+        "GET /api/stats/history",
         "GET /api/alerts",
         "GET /api/workers",
         "GET /api/health",

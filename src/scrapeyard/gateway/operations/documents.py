@@ -14,6 +14,7 @@ from scrapeyard.model.instants import instant
 from scrapeyard.model.job import FINAL_JOB, Counts, Job, JobStatus
 from scrapeyard.model.worker import WorkerFacts
 from scrapeyard.queues.load import UNKNOWN_SECONDS, LaneLoad, WorkersWanted
+from scrapeyard.store.ports.operations import LoadSample
 
 GOING = tuple(status for status in JobStatus if status not in FINAL_JOB)
 _TRUE = Meta(extra_json_schema={"const": True})
@@ -64,6 +65,33 @@ class LaneDocument(Struct, frozen=True, kw_only=True):
     lane: str
     priority: Priority
     waiting: int
+
+
+class LoadSampleDocument(Struct, frozen=True, kw_only=True):
+    """How busy the cluster was in one minute."""
+
+    at: Annotated[str, Meta(description="When the minute began.")]
+    busy: int
+    slots: int
+    workers: Annotated[int, Meta(description="Workers that were alive.")]
+    waiting: int
+    lanes: Annotated[dict[str, float], Meta(description="Seconds that the oldest of what waited had waited, by lane.")]
+    runs: Annotated[int, Meta(description="Runs that were not final.")]
+    items: Annotated[int, Meta(description="Items of jobs that were queued or ran.")]
+    ended: Annotated[
+        int | None, Meta(description="Runs and items that ended in the minute before; null: nobody counted them.")
+    ]
+
+
+class LoadHistoryDocument(Struct, frozen=True, kw_only=True):
+    """How busy the cluster was. Minutes in which no dispatcher led are missing."""
+
+    samples: Annotated[list[LoadSampleDocument], Meta(description="One for each minute, the oldest first.")]
+
+    @classmethod
+    def of(cls, samples: Sequence[LoadSample]) -> "LoadHistoryDocument":
+        """Samples as they are shown."""
+        return cls(samples=[LoadSampleDocument(**asdict(each) | {"at": instant(each.at)}) for each in samples])
 
 
 class SolverCount(Struct, frozen=True, kw_only=True):

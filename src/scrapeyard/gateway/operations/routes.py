@@ -22,6 +22,7 @@ from scrapeyard.gateway.operations.documents import (
     JobsCount,
     LaneDocument,
     LiveDocument,
+    LoadHistoryDocument,
     ReadyDocument,
     RootDocument,
     ScaleDocument,
@@ -58,6 +59,16 @@ async def get_stats(gateway: GatewayDep) -> StatsDocument:
         queue=[LaneDocument(lane=lane, priority=priority, waiting=waiting) for (lane, priority), waiting in depth],
         workers=WorkersCount.of(workers),
     )
+
+
+@router.get("/api/stats/history", summary="See how busy it was", responses=refusals(422, 503))
+async def get_history(
+    gateway: GatewayDep,
+    hours: Annotated[float, Query(gt=0, le=48, allow_inf_nan=False, description="How far back.")] = 1.0,
+) -> LoadHistoryDocument:
+    """Slots, queue and what ended, minute by minute, for two days: charts without Prometheus."""
+    services = gateway.services
+    return LoadHistoryDocument.of(await services.store.load.since(services.clock() - hours * 3600))
 
 
 TargetSeconds = Annotated[

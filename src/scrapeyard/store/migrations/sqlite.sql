@@ -3,7 +3,7 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0026');
+INSERT INTO "alembic_version" VALUES('0027');
 
 CREATE TABLE alerts (
 	id TEXT NOT NULL, 
@@ -302,6 +302,12 @@ CREATE TABLE leaders (
 	holder TEXT NOT NULL, 
 	until DOUBLE NOT NULL, 
 	PRIMARY KEY (role)
+);
+
+CREATE TABLE load_samples (
+	at DOUBLE NOT NULL, 
+	sample BLOB NOT NULL, 
+	PRIMARY KEY (at)
 );
 
 CREATE TABLE outcomes (

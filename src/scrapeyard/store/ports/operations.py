@@ -32,6 +32,39 @@ class WorkerStore(Protocol):
         """Remove workers that have been silent for long."""
 
 
+class LoadSample(Struct, frozen=True, kw_only=True):
+    """How busy the cluster was in one minute."""
+
+    at: float
+    """Its beginning."""
+    busy: int
+    slots: int
+    workers: int
+    waiting: int
+    """Deliveries in the queue."""
+    lanes: dict[str, float] = {}
+    """Seconds that the oldest of them has waited, by lane; at most 50 lanes."""
+    runs: int = 0
+    """Runs that are not final."""
+    items: int = 0
+    """Items of jobs that are queued or run."""
+    ended: int | None = None
+    """Runs and items that ended since the sample before; None: unknown, since another process led."""
+
+
+class LoadStore(Protocol):
+    """One sample a minute, written by the leader."""
+
+    async def put(self, sample: LoadSample) -> None:
+        """Write a sample; does nothing if the minute has one."""
+
+    async def since(self, at: float) -> tuple[LoadSample, ...]:
+        """Samples from then on, the oldest first."""
+
+    async def forget_before(self, at: float) -> None:
+        """Drop earlier samples."""
+
+
 class LeaderStore(Protocol):
     """One leader for each role."""
 
