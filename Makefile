@@ -28,11 +28,15 @@ up: install page  ## install and serve on http://127.0.0.1:8000 with the example
 
 install: $(VENV)/.installed  ## install the program into .venv
 
+# What needs Node is left out where neither Node nor npm's packages can be had; a fault of the page itself is one.
+WITHOUT_NODE := { test $$code = 75 && echo 'No Node or no packages for it: what needs them is left out.'; }
+
 # Building needs Node. Where the machine has none that is new enough, a wheel brings one. Without it, the API serves all the same.
 page: $(PAGE)/index.html  ## build the page that the gateway serves at /, if its source has changed
 
 $(PAGE)/index.html: $(PAGE_SOURCES)
-	@$(PYTHON) web/build.py build || { test '$(MAKECMDGOALS)' = up && echo 'The page is not built: $(PAGE) is as it was. The API serves without it.'; }
+	@$(PYTHON) web/build.py build || { code=$$?; echo 'The page is not built: $(PAGE) is as it was. The API serves without it.'; \
+	  test '$(MAKECMDGOALS)' = up || $(WITHOUT_NODE); }
 
 test: lint  ## everything CI runs: checks, and all tests on real servers
 	@$(MAKE) --no-print-directory -j 2 types all-tests
@@ -42,7 +46,7 @@ test-quick: lint  ## checks and the tests that need no server and no browser
 
 # The types are checked beside the tests: many of those wait, and from a new clone it takes one core half a minute.
 all-tests: $(VENV)/.test-installed compiled-tests test-browser test-prometheus page page-check
-	$(PYTHON) web/build.py test
+	@$(PYTHON) web/build.py test || { code=$$?; $(WITHOUT_NODE); }
 	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 # In a new clone each of the five would compile all tests at the same time, which takes a core six seconds.
@@ -74,7 +78,7 @@ test-security: $(VENV)/.test-installed  ## scripts that try to break out of thei
 check: lint types page-check  ## lint, format, types, direction of imports
 
 page-check:
-	$(PYTHON) web/build.py check
+	@$(PYTHON) web/build.py check || { code=$$?; $(WITHOUT_NODE); }
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff check .

