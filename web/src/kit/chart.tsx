@@ -3,7 +3,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import { useStore } from "#/api/store";
-import { language, number, theme } from "#/words";
+import { language, number, theme, useWords } from "#/words";
+import { common } from "#/words/common";
 import { type Series, stack } from "./series";
 
 interface Given {
@@ -16,7 +17,12 @@ interface Given {
   shown?: (value: number) => string;
 }
 
-export function Chart({ label, at, series, stacked, height = 140, shown = (value) => number(value, 1) }: Given) {
+export function Chart(given: Given) {
+  const w = useWords(common);
+  return given.at.length > 1 ? <Plotted {...given} /> : <p class="muted">{w.noCurve}</p>;
+}
+
+function Plotted({ label, at, series, stacked, height = 140, shown = (value) => number(value, 1) }: Given) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const now = useStore(theme);

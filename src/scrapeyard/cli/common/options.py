@@ -147,20 +147,23 @@ class Command(TyperCommand):
     def make_parser(self, ctx: Any) -> Any:
         """Called by Typer."""
         _read_plainly(self.get_params(ctx))
-        parser = super().make_parser(ctx)
-        known: dict[str, Any] = {name: param for param in self.params for name in param.opts}
-        if "--server" in known and "--url" not in known:
-            parser.add_option(obj=known["--server"], opts=["--url"], dest=known["--server"].name)
-        return parser
+        return _take_former_name(super().make_parser(ctx), self.params)
+
+
+def _take_former_name(parser: Any, params: Sequence[Any]) -> Any:
+    known = {name: param for param in params for name in param.opts}
+    if "--server" in known and "--url" not in known:
+        parser.add_option(obj=known["--server"], opts=["--url"], dest=known["--server"].name)
+    return parser
 
 
 class Group(TyperGroup):
-    """A group of commands, or the program."""
+    """A group of commands, or the program. Takes `--url` as `Command` does."""
 
     def make_parser(self, ctx: Any) -> Any:
         """Called by Typer."""
         _read_plainly(self.get_params(ctx))
-        return super().make_parser(ctx)
+        return _take_former_name(super().make_parser(ctx), self.params)
 
 
 class Commands(typer.Typer):
