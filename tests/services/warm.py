@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -237,12 +237,18 @@ def _whole(stream: Any) -> bytes:
 
 
 def _serve(listener: socket.socket) -> None:
-    """Until killed: for each call a process, whose pid and status are told to the caller."""
+    """Until killed: for each call a process, whose pid and status are told to the caller. If the tests are killed, the
+    commands are told to end."""
     commands: dict[int, tuple[int, socket.socket]] = {}
+    tests = os.pidfd_open(os.getppid())
     with select.epoll() as poll:
         poll.register(listener, select.EPOLLIN)
+        poll.register(tests, select.EPOLLIN)
         while True:
             for ready, _ in poll.poll():
+                if ready == tests:
+                    _end_all(pid for pid, _ in commands.values())
+                    return
                 if ready == listener.fileno():
                     plug, _ = listener.accept()
                     if (pid := _fork(plug)) is not None:
@@ -255,6 +261,12 @@ def _serve(listener: socket.socket) -> None:
                     _, how = os.waitpid(pid, 0)
                     _tell(plug, os.waitstatus_to_exitcode(how))
                     plug.close()
+
+
+def _end_all(commands: Iterable[int]) -> None:
+    for pid in commands:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGTERM)
 
 
 def _fork(plug: socket.socket) -> int | None:
