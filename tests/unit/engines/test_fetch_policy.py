@@ -12,7 +12,7 @@ from scrapeyard.engines.http.checks import connect_limit, time_limit
 from scrapeyard.engines.port import FetchRequest
 from scrapeyard.gateway.jobs.policies import JobPolicyCall
 from scrapeyard.gateway.runs.policies import Backoff as BackoffCall
-from scrapeyard.gateway.runs.policies import Budget, Policy
+from scrapeyard.gateway.runs.policies import Budget, KeepDays, Policy
 from scrapeyard.model import Backoff, BudgetLimits, FetchPolicy
 from scrapeyard.repository.manifest.policy import policy_schema
 from scrapeyard.settings import HttpSettings
@@ -94,7 +94,7 @@ def test_a_fetchs_own_time_wins_over_the_policys_and_the_operators_bounds_both()
 
 
 MANIFEST = policy_schema()["properties"]
-TABLES = {"budget", "backoff"}
+TABLES = {"budget", "backoff", "retention"}
 
 
 def bounds(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
@@ -116,6 +116,7 @@ def test_calls_jobs_and_manifests_have_the_same_bounds(model: type[BaseModel]) -
     assert {name: fields[name] for name in own - TABLES} == {name: MANIFEST[name] for name in own - TABLES}
     assert bounds(Budget) == MANIFEST["budget"]["properties"]
     assert bounds(BackoffCall) == MANIFEST["backoff"]["properties"]
+    assert bounds(KeepDays) == MANIFEST["retention"]["properties"]
     assert MANIFEST["retries"] == {"type": "integer", "minimum": 0, "maximum": 20}
 
 
