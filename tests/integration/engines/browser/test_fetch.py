@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from scrapeyard.engines.browser.engine import Browsers
 from scrapeyard.engines.browser.found import find_browser
+from scrapeyard.engines.browser.host import _SILENT_SECONDS
 from scrapeyard.engines.browser.operations import Evaluate, Goto
 from scrapeyard.engines.browser.port import ContextOptions
 from scrapeyard.engines.port import BrowserWish, Caller, FetchRequest, FetchResponse, Proxy
@@ -197,6 +198,23 @@ async def test_a_killed_browser_ends_its_pages_and_the_next_ones_work(engine: En
         assert failed.value.reason is ExitReason.BROWSER_CRASHED
     await eventually(lambda: not any(Path(f"/proc/{each.pid}").exists() for each in started_by_it))
     assert (await get(engine, site.url + "shell", engine="browser")).status == 200
+
+
+async def test_a_browser_that_dies_while_a_page_loads_is_noticed_before_it_is_silent_too_long(engine: Engine) -> None:
+    browsers = engine.browsers
+    assert isinstance(browsers, Browsers)
+    with ScriptedSite() as site:
+        async with browsers.open(ContextOptions(), Caller()) as context:
+            loading = asyncio.create_task(context.perform(Goto(url=site.url + "slow.json")))
+            await eventually(lambda: "/slow.json" in site.asked)
+            (pid,) = browsers._hosts.pids
+            started = [each for each in descendants(pid) if "--remote-debugging-pipe" in each.words]
+            os.kill(next(each.pid for each in started if "--type=" not in each.words), signal.SIGKILL)
+            with pytest.raises(FetchFailed) as failed:
+                async with asyncio.timeout(_SILENT_SECONDS / 2):
+                    await loading
+            assert failed.value.reason is ExitReason.BROWSER_CRASHED
+        site.slow.set()
 
 
 async def test_a_fetch_that_finds_no_free_context_is_put_back(tmp_path: Path, site: ScriptedSite) -> None:

@@ -45,6 +45,7 @@ async def _serve(plan: wire.HostPlan, no_namespace: str) -> None:
         await writer.drain()
         return
     await ContextServer(plan, launched, reader, writer).run()
+    os._exit(0)  # asyncio would wait for every task, and one whose page was loading may never end
 
 
 async def _open_pipes() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
