@@ -67,7 +67,7 @@ def _photograph() -> None:
         for name, path in shots.items():
             page.goto(f"http://{SERVER}{path}")
             page.wait_for_selector("main .skeleton", state="detached")
-            page.wait_for_timeout(9000 if name == "page-job" else 1500)
+            page.wait_for_timeout(16_000 if name == "page-job" else 1500)
             page.screenshot(path=HERE / f"{name}.png")
         chromium.close()
 

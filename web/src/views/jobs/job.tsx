@@ -66,7 +66,7 @@ export default function Job({ job_id }: { job_id: string }) {
         title={titleOf(job)}
         about={
           <>
-            <Status of={job.status} /> {percent(job.progress)} · <Time at={job.started_at ?? job.created_at} /> ·{" "}
+            <Status of={job.status} /> {percent(ended(job.counts))} · <Time at={job.started_at ?? job.created_at} /> ·{" "}
             {job.scraper}
             {job.version && ` · ${w.pinned(job.version)}`}
             {job.owner && ` · ${w.by(job.owner)}`}
@@ -327,6 +327,10 @@ function Counts({ job }: { job: JobDocument }) {
     </section>
   );
 }
+
+/** The share that has ended, by the same counts as the bar. */
+const ended = ({ total, success, error, cancelled }: JobDocument["counts"]) =>
+  total ? (success + error + cancelled) / total : 0;
 
 function Pace({ job, isOver }: { job: JobDocument; isOver: boolean }) {
   const w = useWords(own);
