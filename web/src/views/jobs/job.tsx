@@ -1,6 +1,6 @@
 /** One job: how far it is, how fast, why items fail, and everything that can be done about it. */
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { api, cache, type Name, useAction, useCall } from "#/api/client";
 import { type LiveEvent, useLive } from "#/api/live";
 import { may } from "#/api/session";
@@ -29,9 +29,12 @@ export default function Job({ job_id }: { job_id: string }) {
   const w = useWords(own);
   const { query, change } = useAddress();
   const path = { job_id };
-  const found = useCall("get_job", { path });
+  const over = useRef(false);
+  // the stream tells the counts; what was used and what the site answered is asked for
+  const found = useCall("get_job", { path }, { every: over.current ? 0 : 5 });
   const job = found.data;
   const isOver = job ? FINAL.includes(job.status) && !job.files_pending : false;
+  over.current = isOver;
   const [told, setTold] = useState<Told[]>([]);
   const flow = useLive(job ? `/api/jobs/${job_id}/stream` : null, (events: LiveEvent[]) => {
     const last = events.findLast((event) => event.name === "progress");
