@@ -1,5 +1,6 @@
 """The audit at the gateway's door: changes with who, where and what; refusals; floods; nothing secret."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from starlette.types import Scope
 from scrapeyard.gateway.audit import log as audit_log
 from scrapeyard.gateway.audit.addresses import CallerAddresses
 from scrapeyard.gateway.auth.credentials import unauthenticated
+from scrapeyard.model.audit import AuditEntry
 from scrapeyard.model.identity import Identity, Role
 from scrapeyard.settings import GatewaySettings, Settings
 from tests.integration.gateway_stand import Stand, open_stand
@@ -134,6 +136,26 @@ async def test_no_secret_reaches_the_audit(tmp_path: Path) -> None:
         assert [row["after"] and row["after"].get("rotation") for row in found[:3]] == ["request", "site", None]
         assert (found[4]["before"]["paused"], found[4]["after"]["paused"]) == (False, True)
         assert "hidden" not in json.dumps(found)
+
+
+async def test_an_entry_is_written_once_when_two_flushes_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_stand(tmp_path) as stand:
+        stand.gateway.authenticator._kinds = (Names(),)
+        append, began, gate = stand.store.audit.append, asyncio.Event(), asyncio.Event()
+
+        async def slow(entries: Sequence[AuditEntry]) -> None:
+            began.set()
+            await gate.wait()
+            await append(entries)
+
+        monkeypatch.setattr(stand.store.audit, "append", slow)
+        assert (await stand.client.get("/api/jobs")).status_code == 401
+        await began.wait()  # the background writes
+        again = asyncio.create_task(stand.gateway.audit._flush())
+        await asyncio.sleep(0)
+        gate.set()
+        await again
+        assert [row["action"] for row in await rows(stand)] == ["list_jobs"]
 
 
 async def test_the_audit_survives_a_database_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,7 @@ class AuditLog:
         self._away = False
         self._something = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._flushing = asyncio.Lock()
         self._background = Background()
 
     async def start(self) -> None:
@@ -94,7 +95,7 @@ class AuditLog:
             self._something.clear()
             self._hurry.clear()
             self._close_windows()
-            await self._flush()
+            await asyncio.shield(self._flush())  # a stop must not leave open whether a batch was written
             if self._pending:  # the database is away
                 await asyncio.sleep(_RETRY)
                 self._something.set()
@@ -119,6 +120,11 @@ class AuditLog:
                     self._pending.append(entry)
 
     async def _flush(self) -> None:
+        """Write what waits. One at a time: two would write the same batch twice."""
+        async with self._flushing:
+            await self._write_pending()
+
+    async def _write_pending(self) -> None:
         waiting, self._waiting = self._waiting, []
         try:
             while self._pending:
