@@ -195,7 +195,7 @@ def _comparison(figures: Figures, options: Options) -> Table:
 def _road(figures: Figures) -> Table:
     fields = ("queue_ms", "resolve_ms", "child_start_ms", "script_ms", "record_ms")
     rows = []
-    for key in ("scrapeyard", "embedded"):
+    for key in ("scrapeyard", "embedded", "scrapeyard-warm", "embedded-warm"):
         if figures.turns.get(key):
             known = [figures.timing(key, field) for field in fields]
             rest = figures.p50(key) - sum(value for value in known if not math.isnan(value))
@@ -217,6 +217,19 @@ def _goals(figures: Figures) -> tuple[Goal, ...]:
         least("throughput: Scrapeyard / RQ", ratio(ours, rate("rq")), 4),
         least("throughput: Scrapeyard / Celery", ratio(ours, rate("celery")), 1),
         least("throughput: Scrapeyard / fork limit", ratio(ours, figures.fork_limit()), 0.5, aim=True),
+        least("throughput: cluster / embedded", ratio(ours, rate("embedded")), 0.9),
+        least("throughput: warm / one child per run, cluster", ratio(rate("scrapeyard-warm"), ours), 3),
+        least("throughput: warm / one child per run, embedded", ratio(rate("embedded-warm"), rate("embedded")), 3),
+        least("throughput: warm on the cluster / Celery", ratio(rate("scrapeyard-warm"), rate("celery")), 1),
+        *(
+            Goal(
+                name=f"p50: warm / one child per run, {key}",
+                measured=ratio(p50(f"{key}-warm"), p50(key)),
+                bound=0.7,
+                at_least=False,
+            )
+            for key in ("scrapeyard", "embedded")
+        ),
         least("p50: Scrapeyard on Redis / embedded", ratio(p50("scrapeyard"), p50("embedded")), 1),
         Goal(
             name="a child forked ahead gets its run",

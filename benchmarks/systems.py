@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -16,6 +17,7 @@ from benchmarks.processes import ROOT, Program, StartFailed, beside_python, free
 
 SCRAPERS = ROOT / "benchmarks" / "scrapers"
 SCRAPE = '{"scraper":"bench/noop","input":{}}'
+SCRAPE_WARM = '{"scraper":"bench/noop_warm","input":{}}'
 _READY_SECONDS = 40.0
 
 
@@ -50,7 +52,7 @@ class System(Struct, frozen=True, kw_only=True):
 
 
 @contextlib.contextmanager
-def cluster(ground: Ground) -> Iterator[Running]:
+def cluster(ground: Ground, body: str = SCRAPE) -> Iterator[Running]:
     """Gateway, workers and dispatcher as programs of their own, on Redis and PostgreSQL."""
     port = free_port()
     env = _scrapeyard_env(ground) | {
@@ -69,19 +71,22 @@ def cluster(ground: Ground) -> Iterator[Running]:
         Program(name, [beside_python("scrapeyard"), *command], env=env, folder=ground.folder)
         for name, command in commands.items()
     ]
-    with _running(Target(port=port, path="/api/scrape", body=SCRAPE), programs) as running:
+    with _running(Target(port=port, path="/api/scrape", body=body), programs) as running:
         yield running
 
 
 @contextlib.contextmanager
 def embedded(
-    ground: Ground, extra: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
+    ground: Ground,
+    extra: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    body: str = SCRAPE,
 ) -> Iterator[Running]:
     """`scrapeyard up`: every role in one process, with as many slots as the cluster's workers together."""
     port = free_port()
     env = {"SCRAPEYARD_WORKER__SLOTS": str(ground.slots * ground.processes)} | dict(extra or {})
     program = scrapeyard_up(ground, port, env)
-    target = Target(port=port, path="/api/scrape", body=SCRAPE, headers=dict(headers or {}))
+    target = Target(port=port, path="/api/scrape", body=body, headers=dict(headers or {}))
     with _running(target, [program]) as running:
         yield running
 
@@ -152,6 +157,18 @@ def echo(ground: Ground) -> Iterator[Running]:
 SYSTEMS = (
     System(key="scrapeyard", name="Scrapeyard: HTTP + Redis + child", isolation="process and walls", start=cluster),
     System(key="embedded", name="Scrapeyard: `up`, embedded", isolation="process and walls", start=embedded),
+    System(
+        key="scrapeyard-warm",
+        name="Scrapeyard: HTTP + Redis + warm child",
+        isolation="version and walls",
+        start=partial(cluster, body=SCRAPE_WARM),
+    ),
+    System(
+        key="embedded-warm",
+        name="Scrapeyard: `up`, embedded, warm child",
+        isolation="version and walls",
+        start=partial(embedded, body=SCRAPE_WARM),
+    ),
     System(key="rq", name="FastAPI + RQ", isolation="process", start=rq),
     System(key="celery", name="FastAPI + Celery prefork", isolation="none", start=celery),
     System(key="fresh", name="FastAPI + fresh python", isolation="process", start=fresh),

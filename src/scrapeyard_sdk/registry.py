@@ -40,6 +40,7 @@ def scraper(
     allowed_hosts: Sequence[str] = (),
     network: str = "engines",
     lane: str = "default",
+    isolation: str = "run",
     config: Mapping[str, Any] | None = None,
     policy: Mapping[str, Any] | None = None,
     limits: Mapping[str, Any] | None = None,
@@ -59,6 +60,7 @@ def scraper(
         "allowed_hosts": list(allowed_hosts),
         "network": network,
         "lane": lane,
+        "isolation": isolation,
         **{key: dict(table) for key, table in tables.items() if table is not None},
     }
 

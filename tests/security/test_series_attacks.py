@@ -47,7 +47,7 @@ def later(seconds, *frames):
 
 def honest(i, value):
     sock = wire()
-    sock.sendall(frame({'t': 'result', 'i': i, 'spent': False}, json.dumps(value).encode()))
+    sock.sendall(frame({'t': 'result', 'i': i, 'left': []}, json.dumps(value).encode()))
     return sock
 
 def run(ctx, turn):

@@ -1323,6 +1323,8 @@ export type JobPolicyCall = {
   backoff?: Backoff;
   /** How long what it leaves is kept, in days after its end. */
   retention?: KeepDays;
+  /** `run`: a child for every item; `job`: a child serves many items of the job, much quicker. */
+  isolation?: "run" | "job";
   /** Items begun a second; null: as workers take them. */
   rate?: number | null;
   /** Items that may begin at once after a rest. */
@@ -1335,8 +1337,6 @@ export type JobPolicyCall = {
   max_seconds?: number | null;
   /** What one item may use up; then it ends as `fetch_budget`. */
   item_budget?: Budget;
-  /** `run`: a child for every item; `job`: a child serves many items of the job, much quicker. */
-  isolation?: "run" | "job";
   /** `objects`: every item's data is an object of its own, by the key layout. */
   results?: "rows" | "objects";
   /** Whether the page that an item fetched last is kept. */
@@ -1890,6 +1890,8 @@ export type Policy = {
   backoff?: Backoff;
   /** How long what it leaves is kept, in days after its end. */
   retention?: KeepDays;
+  /** `run`: a child of its own, even if the scraper's manifest says `warm`. */
+  isolation?: "run" | null;
 };
 
 /** What a call that does not say gets. Null and empty: the platform's own default. */
@@ -2710,6 +2712,8 @@ export type ScraperDocument = {
   entry: string | null;
   /** Which workers take it. */
   lane: string | null;
+  /** `run`: each call has a child of its own; `warm`: a child serves many calls. */
+  isolation: string | null;
   /** How it reaches the web: `engines` or `direct`. */
   network: string | null;
   /** Hosts that it may fetch from; empty: any. */

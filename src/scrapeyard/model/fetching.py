@@ -261,3 +261,5 @@ class FetchPolicy(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
     budget: BudgetLimits = BudgetLimits()
     backoff: Backoff = Backoff()
     retention: RetentionPolicy = RetentionPolicy()
+    isolation: Literal["run", ""] = ""
+    """`run`: a child of its own, even if the manifest allows one that served earlier calls. Only calls set it."""

@@ -77,6 +77,8 @@ class Scraper(Struct, frozen=True, kw_only=True):
     lane: str = "default"
     nan: str = "error"
     """What becomes of NaN and infinity in its results: `null`, or `error`."""
+    isolation: str = "run"
+    """`run`: each call has a child of its own; `warm`: a child serves one call after another."""
     config: dict[str, Any] = field(default_factory=dict)
     """A value `{"secret": "name"}` is replaced by that secret in the worker."""
     policy: Defaults = Defaults()

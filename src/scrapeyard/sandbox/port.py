@@ -22,6 +22,8 @@ class Work(Struct, frozen=True, kw_only=True):
     """What becomes of NaN and infinity in a result: `null`, or the run ends as `bad_result`."""
     environment: Environment | None = None
     """The packages that the script sees; None for the platform's own."""
+    warm: bool = False
+    """Whether a child that served earlier runs of this version may serve it, and later ones after it."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):

@@ -117,6 +117,12 @@ class WorkerSettings(Section):
         20, ge=0, le=600, description="Seconds that running work may take to finish after SIGTERM."
     )
     ahead: int = Field(2, ge=0, le=64, description="Idle children kept ready for each busy scraper.")
+    warm_runs: int = Field(
+        1000, ge=1, le=1_000_000, description='Runs after which a child of a scraper with isolation = "warm" is ended.'
+    )
+    warm_idle_seconds: float = Field(
+        300, gt=0, le=86_400, description="Seconds after which such a child is ended if it has no run."
+    )
     idle_scraper_seconds: float = Field(120, gt=0, description="Seconds after which an unused scraper is unloaded.")
     max_scrapers: int = Field(
         32, ge=1, description="Maximum loaded scrapers; the least recently used is unloaded first."

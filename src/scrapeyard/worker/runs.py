@@ -88,6 +88,7 @@ class Executor:
             fetching=delivery.fetching,
             retries=retries,
             site_wait=SiteWait(seat),
+            warm=scraper.isolation == "warm" and delivery.fetching.isolation != "run",
             client=delivery.owner,
         )
         live = LiveEvents(self._queue, delivery.run_id, self._note(delivery))

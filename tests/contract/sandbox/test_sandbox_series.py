@@ -261,7 +261,7 @@ async def test_cancelling_kills_the_child(items: Any) -> None:
     before = set(descendants(os.getpid()))
     task = asyncio.create_task(one.run("sleep"))
     await asyncio.sleep(0)
-    child = one.series._held.child
+    child = one.series._held[1]
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -273,7 +273,7 @@ async def test_cancelling_kills_the_child(items: Any) -> None:
 async def test_a_child_that_was_killed_between_items_is_replaced(items: Any) -> None:
     one = items()
     await one.value("who")
-    child = one.series._held.child
+    child = one.series._held[1]
     os.kill(child.pid, signal.SIGKILL)
     await child.exited
     assert (await one.value("who"))[1] == 1
@@ -289,6 +289,6 @@ async def test_a_script_that_does_not_load_is_not_loaded_for_each_item(items: An
 async def test_a_closed_series_leaves_no_child(items: Any) -> None:
     one = items()
     await one.value("who")
-    child = one.series._held.child
+    child = one.series._held[1]
     one.series.close()
     await asyncio.wait_for(child.exited, PATIENCE)

@@ -30,7 +30,7 @@ def recorded(stand: Stand) -> str:
 def test_every_example_is_certified(stand: Stand, recorded: str) -> None:
     ended = stand.cli("certify", recorded, "--json")
     found = {each["scraper"]: each for each in ended.json}
-    templates = ["template/account", "template/picture"]
+    templates = ["template/account", "template/picture", "template/quick"]
     assert sorted(found) == ["county/parcel", "example/http", *(f"shop/{name}" for name in NAMES), *templates]
     odd = [point for each in found.values() for point in each["points"] if point["state"] != "ok"]
     assert (ended.status, odd) == (0, [])

@@ -70,6 +70,17 @@ def test_a_plain_function_fetches_many_at_once(yard: Yard, api: httpx.Client) ->
     assert run["usage"]["fetches"] == 12
 
 
+def test_a_warm_child_serves_the_next_call_unless_the_caller_wants_his_own(yard: Yard, api: httpx.Client) -> None:
+    call = {"scraper": "template/quick", "input": {"url": f"{yard.shop.url}/product/1"}}
+    first = _done(api, **call)
+    until(lambda: _done(api, **call)["timing"]["forked_ahead"], "a child that has served is used again")
+    own = _done(api, **call, policy={"isolation": "run"})
+    assert own["result"] == first["result"]
+    assert not own["timing"]["forked_ahead"]
+    refused = api.post("/api/scrape", json={**call, "policy": {"isolation": "warm"}})
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "/policy/isolation")
+
+
 def test_a_budget_warns_the_author_and_then_stops_the_run(yard: Yard, api: httpx.Client) -> None:
     urls = [f"{yard.shop.url}/product/{number}" for number in range(1, 13)]
     body = {"scraper": "shop/prices", "input": {"urls": urls}, "policy": {"budget": {"requests": 5}}, "wait": PATIENCE}

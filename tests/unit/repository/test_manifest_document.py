@@ -67,7 +67,8 @@ def test_the_schema_knows_every_key_and_limit() -> None:
     properties = manifest_json_schema()["properties"]
     assert set(properties) == KEYS
     assert set(properties["limits"]["properties"]) == set(Limits.__struct_fields__)
-    fields = {*Defaults.__struct_fields__, *FetchPolicy.__struct_fields__} - {"fetching"}
+    of_calls = {"fetching", "isolation"}  # of the manifest itself, not of its policy
+    fields = {*Defaults.__struct_fields__, *FetchPolicy.__struct_fields__} - of_calls
     assert set(properties["policy"]["properties"]) == fields
     for table in (BudgetLimits, Backoff):
         name = table.__name__.removesuffix("Limits").lower()

@@ -67,7 +67,7 @@ class JobPolicyCall(Policy):
         "are cancelled, and with them the job.",
     )
     item_budget: Budget = Field(Budget(), description="What one item may use up; then it ends as `fetch_budget`.")
-    isolation: Literal["run", "job"] = Field(
+    isolation: Literal["run", "job"] = Field(  # type: ignore[assignment] # a job has its own choices
         "run", description="`run`: a child for every item; `job`: a child serves many items of the job, much quicker."
     )
     results: Literal["rows", "objects"] = Field(
@@ -113,7 +113,7 @@ def policy_over(call: JobPolicyCall, before: JobPolicy) -> JobPolicy:
 
 
 def _stated(call: JobPolicyCall) -> JobPolicy:
-    fetching = fetching_of(call)
+    fetching = fetching_of(call, _OF_ITEMS)
     snapshots = call.snapshots
     return JobPolicy(
         timeout_seconds=call.timeout_seconds,
@@ -141,6 +141,7 @@ def _given(model: BaseModel) -> dict[str, Any]:
 
 
 _PLAIN = frozenset(JobPolicy.__struct_fields__) - {"max_attempts", "fetching"}
+_OF_ITEMS = frozenset(FetchPolicy.__struct_fields__) - {"isolation"}
 _FETCHING = frozenset({*rules_of(FetchPolicy), "item_budget", "retention"})
 
 

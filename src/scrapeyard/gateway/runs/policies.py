@@ -1,6 +1,6 @@
 """`policy` of a call: how hard to try, and how its fetches are made."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, convert
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -52,15 +52,18 @@ class Policy(_model_of(FetchPolicy), _Effort):  # type: ignore[misc] # its field
     budget: Budget = Budget()
     backoff: Backoff = Backoff()
     retention: KeepDays = Field(KeepDays(), description="How long what it leaves is kept, in days after its end.")
+    isolation: Literal["run"] | None = Field(
+        None, description="`run`: a child of its own, even if the scraper's manifest says `warm`."
+    )
 
 
 _FETCHING = frozenset(FetchPolicy.__struct_fields__)
 _NOTHING = FetchPolicy()
 
 
-def fetching_of(policy: Policy) -> FetchPolicy:
-    """Only the fetch options that the call sets."""
-    if policy.model_fields_set.isdisjoint(_FETCHING):
+def fetching_of(policy: Policy, names: frozenset[str] = _FETCHING) -> FetchPolicy:
+    """Only the fetch options that the call sets, of these names."""
+    if policy.model_fields_set.isdisjoint(names):
         return _NOTHING
-    given: dict[str, Any] = policy.model_dump(include=set(_FETCHING), exclude_none=True)
+    given: dict[str, Any] = policy.model_dump(include=set(names), exclude_none=True)
     return convert(given, FetchPolicy)

@@ -28,7 +28,7 @@ _WORST_FIRST = (
 UNKNOWN = "unknown"
 """No worker has reported, or the database is away."""
 _PLAIN = (
-    *("entry", "lane", "network", "allowed_hosts", "requirements", "capabilities"),
+    *("entry", "lane", "isolation", "network", "allowed_hosts", "requirements", "capabilities"),
     *("input_schema", "output_schema"),
 )
 """Fields of a scraper that are shown unchanged; null for an invalid scraper."""
@@ -140,6 +140,9 @@ class ScraperDocument(ScraperSummary, frozen=True, kw_only=True):
     place: str
     entry: str | None
     lane: str | None
+    isolation: Annotated[
+        str | None, Meta(description="`run`: each call has a child of its own; `warm`: a child serves many calls.")
+    ]
     network: str | None
     allowed_hosts: tuple[str, ...] | None
     requirements: tuple[str, ...] | None

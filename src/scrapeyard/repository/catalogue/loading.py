@@ -126,6 +126,7 @@ def _scraper(
         network=manifest.network,
         lane=manifest.lane,
         nan=manifest.nan,
+        isolation=manifest.isolation,
         config=manifest.config,
         policy=manifest.policy,
         requirements=manifest.requirements,

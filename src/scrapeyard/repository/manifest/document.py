@@ -58,6 +58,11 @@ def _properties(default: Manifest) -> dict[str, Any]:
             "default": default.nan,
             "description": "What NaN and infinity in a result become: an error, or null.",
         },
+        "isolation": {
+            "enum": ["run", "warm"],
+            "default": default.isolation,
+            "description": "run: each call has a child of its own; warm: a child serves many, one after another.",
+        },
         "input": {**_SCHEMA, "description": 'A JSON Schema of an object, or schema = "input.json".'},
         "output": {**_SCHEMA, "description": 'A JSON Schema, or schema = "output.json".'},
         "config": {**_TABLE, "description": 'What the script finds in ctx.config; { secret = "name" } for a secret.'},

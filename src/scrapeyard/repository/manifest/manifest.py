@@ -12,6 +12,7 @@
     network = "engines"             or "direct", which an operator must grant
     lane = "default"
     nan = "error"                   or "null": what becomes of NaN and infinity in a result
+    isolation = "run"               or "warm": one child serves many calls, one after another
     [input]                         a JSON Schema, or schema = "input.json"; without it, the function's hints decide
     [output]                        likewise; without it, any result is good
     [config]                        what the script finds in ctx.config; { secret = "name" } stands for a secret
@@ -69,6 +70,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     network: str = "engines"
     lane: str = "default"
     nan: str = "error"
+    isolation: str = "run"
     config: dict[str, Any] = field(default_factory=dict)
     policy: Defaults = Defaults()
     limits: Limits = Limits()
@@ -272,6 +274,7 @@ _READERS: dict[str, Callable[[Any, Place], Any]] = {
     "network": _one_of("engines", "direct"),
     "lane": _word,
     "nan": _one_of("error", "null"),
+    "isolation": _one_of("run", "warm"),
     "config": _config,
     "policy": read_policy,
     "limits": _limits,

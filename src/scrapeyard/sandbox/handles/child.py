@@ -54,6 +54,12 @@ class Child:
         self.pid = 0
         self.cpu_seconds = 0.0
         """CPU time at the last sample."""
+        self.served = 0
+        """Runs or items that it has served to their end."""
+        self.first_peak_kb = 0.0
+        """Peak memory after the first of them."""
+        self.rested_at = 0.0
+        """When it began to wait for another run, by the monotonic clock."""
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[Exit] = self._loop.create_future()
         self.on_frame: Callable[[Frame, bytes], None] = self._on_first_frame

@@ -23,6 +23,8 @@ Status = Annotated[int, Meta(ge=0, le=999)]
 
 Names = Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=200)]
 """Modules a run imported."""
+Left = Annotated[tuple[Annotated[str, Meta(max_length=40)], ...], Meta(max_length=20)]
+"""Names of what an item left behind."""
 
 
 class _Numbered(Struct, kw_only=True):
@@ -157,8 +159,8 @@ class Result(_Numbered, tag="result", tag_field="t"):
     cpu_ms: Amount = 0.0
     peak_kb: Amount = 0.0
     imports: Names = ()
-    spent: bool = False
-    """Whether the item left something behind, so that the child should serve no other."""
+    left: Left = ()
+    """What the item left behind, so that the child should serve no other: `files`, `threads`, …"""
 
 
 class Error(_Numbered, tag="error", tag_field="t"):
@@ -174,7 +176,7 @@ class Error(_Numbered, tag="error", tag_field="t"):
     cpu_ms: Amount = 0.0
     peak_kb: Amount = 0.0
     imports: Names = ()
-    spent: bool = False
+    left: Left = ()
 
 
 Request = FetchFrame | BrowserFrame | SolveFrame | KeepArtifact | StateCall | EnqueueFrame

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import time
@@ -77,6 +78,8 @@ class ParentHandle:
         self._max_children = max_children
         self._children: dict[int, Child] = {}
         self._spares = Spares()
+        self.resting: list[Child] = []
+        """Children that served a run and wait for another, the one that rests longest first."""
         self._stillborn = 0
         self._resting = False
         self._learned: set[str] = set()
@@ -101,7 +104,7 @@ class ParentHandle:
     @property
     def busy(self) -> bool:
         """Whether a caller waits for it to load, or one of its children is running or wanted."""
-        runs_children = len(self._children) > self._spares.ready + self._spares.starting
+        runs_children = len(self._children) > self._spares.ready + self._spares.starting + len(self.resting)
         return self.waiting > 0 or self._spares.wanted or runs_children
 
     @property
@@ -130,6 +133,30 @@ class ParentHandle:
             raise
         finally:
             self._top_up()
+
+    async def warm_child(self, cpu_seconds: float) -> tuple[Child, bool]:
+        """A child that rests after an earlier run, else a new one; and whether it rested. Raises as `own_child`."""
+        while self.resting:
+            child = self.resting.pop()
+            if child.open:
+                self.used_at = time.monotonic()
+                return child, True
+        return await self.own_child(cpu_seconds), False
+
+    def rest(self, child: Child, imports: tuple[str, ...]) -> None:
+        """A run is over, and its child waits for another."""
+        self._stillborn = 0
+        self._learn(imports)
+        child.rested_at = self.used_at = time.monotonic()
+        self.resting.append(child)
+
+    def end_resting(self, before: float = math.inf) -> None:
+        """End the children that rest since before this time."""
+        ended = [child for child in self.resting if child.rested_at < before]
+        self.resting = [child for child in self.resting if child.rested_at >= before]
+        for child in ended:
+            child.close()
+            self.release(child)
 
     async def own_child(self, cpu_seconds: float) -> Child:
         """A child forked for this caller alone; `cpu_seconds` limits its CPU time over its whole life.
@@ -236,6 +263,7 @@ class ParentHandle:
             child.reap(Exit())
             child.finish()
         self._children.clear()
+        self.resting.clear()
         for future in self._spares.clear():
             future.set_exception(self.fault or ParentGone(why))
         self.gone.set_result(None)
@@ -321,6 +349,8 @@ class ParentHandle:
         if child is None:
             return
         self._spares.forget(child)
+        if child in self.resting:
+            self.resting.remove(child)
         child.reap(end)
         child.finish()
         self._top_up()

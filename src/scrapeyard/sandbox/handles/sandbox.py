@@ -15,7 +15,7 @@ from scrapeyard.background import Background
 from scrapeyard.errors import SandboxError, ScraperInvalid
 from scrapeyard.model import Environment, ExitReason, Scraper
 from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ParentHandle
-from scrapeyard.sandbox.handles.series import ChildSeries
+from scrapeyard.sandbox.handles.series import ChildSeries, WarmChildren, new_number
 from scrapeyard.sandbox.handles.session import Session
 from scrapeyard.sandbox.handles.unread import UnreadPages
 from scrapeyard.sandbox.handles.watch import ChildWatch
@@ -54,6 +54,7 @@ class ForkSandbox:
         self._folder: Path | None = None
         self._watch = ChildWatch()
         self._pages = UnreadPages(sandbox)
+        self._warm = WarmChildren(worker)
         self._background = Background()
         self._stopped = False
 
@@ -99,18 +100,22 @@ class ForkSandbox:
         asked = time.perf_counter()
         try:
             parent = await self._parent(scraper, work.environment)
-            child, ahead = await parent.child()
+            child, ahead = await (self._warm.take(parent) if work.warm else parent.child())
         except LoadFailed as failure:
             return Verdict(exit_reason=failure.reason, error=failure.error, wall_ms=_since(asked))
         except ParentGone as gone:
             raise SandboxError(f"the process that forks children went away: {gone}") from None
-        session = Session(child, work, services, self._pages)
+        session = Session(child, work, services, self._pages, new_number() if work.warm else 0)
         self._watch.add(session, work.limits, parent)
+        verdict = None
         try:
             verdict = await session.run()
         finally:
             self._watch.remove(session)
-            parent.release(child, session.imports)
+            if work.warm:
+                self._warm.put_back(parent, session, verdict)
+            else:
+                parent.release(child, session.imports)
         verdict = parent.attribute_crash(verdict)
         return replace(verdict, child_start_ms=(session.handed_at - asked) * 1000, forked_ahead=ahead)
 
@@ -224,13 +229,16 @@ class ForkSandbox:
             )
 
     def _make_parent(self, name: str, scraper: Scraper, zygote: ZygoteHandle) -> ParentHandle:
+        for other in self._parents.values():
+            if other.scraper.ref.id == scraper.ref.id:  # another version: what rests of it is out of date
+                other.end_resting()
         number = next(self._numbers)
         folder = WORK_FOLDER if "root" in self._walls else str(self._scratch(number))
         parent = ParentHandle(
             number,
             name,
             scraper,
-            ahead=self._worker.ahead,
+            ahead=0 if scraper.isolation == "warm" else self._worker.ahead,
             max_children=self._max_children,
             work_folder=folder,
             base_bytes=zygote.base_bytes,
@@ -292,8 +300,10 @@ class ForkSandbox:
             idle = sorted((p for p in self._parents.values() if not p.busy), key=lambda p: p.used_at)
             excess = len(self._parents) - self._worker.max_scrapers
             for place, parent in enumerate(idle):
-                if place < excess or now - parent.used_at > self._worker.idle_scraper_seconds:
+                is_unused = not parent.resting and now - parent.used_at > self._worker.idle_scraper_seconds
+                if place < excess or is_unused:
                     parent.kill()
+            self._warm.tidy(list(self._parents.values()), now)
             self._end_idle_zygotes(now)
 
     def _end_idle_zygotes(self, now: float) -> None:

@@ -59,6 +59,8 @@ class Session:
         """Peak memory of the child, as it reports it."""
         self.reusable = False
         """Whether the child may be given another item."""
+        self.left: tuple[str, ...] = ()
+        """What the item left behind, as the child reports it."""
         self._item = item
         self._cpu_before: float | None = None if item else 0.0
         self.handed_at = 0.0
@@ -133,6 +135,11 @@ class Session:
             return self.reusable
         return self._ended.done() and not self._ended.cancelled() and self._ended.result().result is not None
 
+    def tell(self, words: str, level: str) -> None:
+        """Add a line of ours to the script's log, whatever room it has left."""
+        at_ms = round((time.perf_counter() - self._started) * 1000, 2)
+        self._services.log(LogLine(at_ms=at_ms, stream="log", text=words, level=level, fields={"from": "sandbox"}))
+
     def stop(self, reason: ExitReason, message: str) -> None:
         """End the run from outside: kill the child and settle the verdict."""
         self.reusable = False
@@ -142,7 +149,7 @@ class Session:
     def _start_frame(self) -> dict[str, object]:
         return {
             "t": "run",
-            **({"i": self._item} if self._item else {}),
+            **({"i": self._item, "warm": self._work.warm} if self._item else {}),
             "run_id": self._work.run_id,
             "attempt": self._work.attempt,
             "config": self._work.config,
@@ -304,7 +311,8 @@ class Session:
 
     def _end_with(self, frame: Result | Error) -> None:
         self.imports, self.peak_kb = frame.imports, frame.peak_kb
-        self.reusable = bool(self._item) and not frame.spent
+        self.left = frame.left
+        self.reusable = bool(self._item) and not frame.left
 
     def _on_error(self, frame: Error) -> None:
         self._end_with(frame)

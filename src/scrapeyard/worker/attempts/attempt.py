@@ -246,6 +246,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             config=prepared.config,
             nan=scraper.nan,
             environment=prepared.environment,
+            warm=plan.warm,
         )
         if plan.series is None:
             verdict = await parts.sandbox.run(scraper, work, self)

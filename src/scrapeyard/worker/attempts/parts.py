@@ -91,6 +91,8 @@ class AttemptPlan(Struct, frozen=True, kw_only=True):
     """Of the run, or of the whole batch: gives up the slot while every fetch waits."""
     series: Series | None = None
     """The child that serves the items of a batch one after another; None: each attempt has a child of its own."""
+    warm: bool = False
+    """Whether a child that served earlier runs of this version may serve it."""
     job_id: str = ""
     client: str = ""
     has_rate: bool = False

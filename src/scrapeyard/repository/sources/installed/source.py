@@ -38,6 +38,7 @@ _MANIFEST_KEYS = (
     "allowed_hosts",
     "network",
     "lane",
+    "isolation",
     "config",
     "policy",
     "limits",
