@@ -115,6 +115,13 @@ export const VIEWS: View[] = [
   { name: "cache", path: "/cache", menu: "more", needs: "get_cache", component: load(() => import("./views/cache")) },
   { name: "usage", path: "/usage", menu: "more", needs: "get_usage", component: load(() => import("./views/usage")) },
   { name: "keys", path: "/keys", menu: "more", needs: "list_keys", component: load(() => import("./views/keys")) },
+  {
+    name: "settings",
+    path: "/settings",
+    menu: "more",
+    needs: "get_settings",
+    component: load(() => import("./views/settings")),
+  },
   { name: "audit", path: "/audit", menu: "more", needs: "list_audit", component: load(() => import("./views/audit")) },
 ];
 

@@ -3,6 +3,9 @@ import { stack } from "../src/kit/series";
 import { flat, statsOf, telling } from "../src/views/data/stats";
 import { chosen, csvRows, matcher } from "../src/views/jobs/patterns";
 import { cronWords } from "../src/views/schedules/cron";
+import { around, coloured, diffLines } from "../src/views/scrapers/diff";
+import { byVersion } from "../src/views/scrapers/success";
+import { inSections, shownValue } from "../src/views/settings/sections";
 
 test("patterns choose addresses as the server does", () => {
   expect(matcher("/product/*")?.test("https://shop.example/product/1")).toBe(true);
@@ -47,5 +50,57 @@ test("stacked series add up from the last to the first", () => {
   expect(stack(series)).toEqual([
     [4, 2],
     [3, 0],
+  ]);
+});
+
+test("two versions of a file, line by line", () => {
+  const lines = diffLines("a\nb\nc\nd\n", "a\nc\nd\ne\n");
+  expect(lines.map((line) => [line.kind, line.text, line.old, line.now])).toEqual([
+    ["same", "a", 1, 1],
+    ["out", "b", 2, null],
+    ["same", "c", 3, 2],
+    ["same", "d", 4, 3],
+    ["in", "e", null, 4],
+  ]);
+  expect(around(diffLines(`${"x\n".repeat(9)}a`, `${"x\n".repeat(9)}b`), 1).map((line) => line?.kind)).toEqual([
+    undefined,
+    "same",
+    "out",
+    "in",
+  ]);
+  expect(diffLines("", "a\n").map((line) => line.kind)).toEqual(["in"]);
+});
+
+test("code in colours keeps every character", () => {
+  const line = '    return f(x, "a # b")  # note 1';
+  const pieces = coloured(line);
+  expect(pieces.map((piece) => piece.text).join("")).toBe(line);
+  expect(pieces.filter((piece) => piece.kind).map((piece) => [piece.kind, piece.text])).toEqual([
+    ["word", "return"],
+    ["string", '"a # b"'],
+    ["note", "# note 1"],
+  ]);
+});
+
+test("success by version counts runs and the items of jobs", () => {
+  const run = (version: string, status: string, wall_ms: number) =>
+    ({ version, status, exit_reason: status, usage: { wall_ms } }) as never;
+  const job = { version: "2", counts: { success: 8, error: 2 } } as never;
+  const found = byVersion([run("1", "succeeded", 5), run("1", "failed", 9), run("1", "cancelled", 1)], [job]);
+  expect(found.get("1")).toMatchObject({ ended: 2, good: 1, ms: 9 });
+  expect(found.get("2")).toMatchObject({ ended: 10, good: 8, ms: null });
+});
+
+test("settings stand in the sections of their file", () => {
+  const keys = inSections([{ key: "data_dir" }, { key: "http.x" }, { key: "http.y" }]);
+  expect(keys.map(([section, some]) => [section, some.length])).toEqual([
+    ["", 1],
+    ["http", 2],
+  ]);
+  expect([shownValue(["a", "b"]), shownValue(null), shownValue([{ a: 1 }]), shownValue(false)]).toEqual([
+    "a, b",
+    "",
+    '[{"a":1}]',
+    "false",
   ]);
 });

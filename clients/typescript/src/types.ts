@@ -2740,6 +2740,20 @@ export type ScraperDocument = {
   all_channels: Record<string, string>;
 };
 
+/** The files of one version of a scraper. */
+export type ScraperSourceDocument = {
+  /** `site/task@version`. */
+  scraper: string;
+  /** SHA-256 of the scraper's content. */
+  digest: string;
+  /** The file and the function that a run calls. */
+  entry: string;
+  /** By name, at most 500. */
+  files: Array<ScriptFileDocument>;
+  /** Whether there are files that are not listed. */
+  more: boolean;
+};
+
 /** A scraper in the listing. */
 export type ScraperSummary = {
   /** Its id. */
@@ -2770,6 +2784,16 @@ export type ScrapersDocument = {
   scrapers: Array<ScraperSummary>;
   /** Every repository, in order of precedence. */
   sources: Array<SourceDocument>;
+};
+
+/** A file of a scraper. */
+export type ScriptFileDocument = {
+  /** Relative to the scraper's folder, with slashes. */
+  name: string;
+  /** Size in bytes. */
+  size: number;
+  /** Null if it is not UTF-8, larger than 256 KiB, or past 2 MiB of text in one answer. */
+  text: string | null;
 };
 
 /** The value of a secret. */
@@ -2826,6 +2850,30 @@ export type SessionDocument = {
   ways: Array<"key" | "oidc">;
   /** What to open to sign in at the identity provider; null: none is set. */
   oidc_url: string | null;
+};
+
+/** One setting as it is in force. */
+export type SettingDocument = {
+  /** Its place in the tree, as in `scrapeyard.toml`. */
+  key: string;
+  /** The environment variable that sets it. */
+  environment: string;
+  /** In force now, as JSON; passwords and tokens are hidden. */
+  value: unknown;
+  /** What it is if nothing sets it, as JSON. */
+  default: unknown;
+  /** `command line`, `environment NAME`, `.env NAME`, the file's name, or `default`. */
+  source: string;
+  /** What it does, with its unit. */
+  meaning: string;
+};
+
+/** Every setting of one gateway. */
+export type SettingsDocument = {
+  /** The id of the gateway that answers. */
+  gateway: string;
+  /** In the order of the documentation. */
+  settings: Array<SettingDocument>;
 };
 
 /** The shared tier. */
@@ -3869,6 +3917,13 @@ export interface Operations {
     body: undefined;
     answer: ChannelsDocument;
   };
+  /** Read a scraper's files. */
+  get_source: {
+    path: { site: string; task: string };
+    query: { version?: string | null };
+    body: undefined;
+    answer: ScraperSourceDocument;
+  };
   /** State of a scraper. */
   get_state: {
     path: { site: string; task: string };
@@ -4029,6 +4084,13 @@ export interface Operations {
     query: undefined;
     body: undefined;
     answer: WorkersDocument;
+  };
+  /** See the settings in force. */
+  get_settings: {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: SettingsDocument;
   };
   /** Drain a worker. */
   drain_worker: {
@@ -4241,6 +4303,7 @@ export const routes = {
   get_channels: ["GET", "/api/scrapers/{site}/{task}/channels"],
   move_channel: ["PUT", "/api/scrapers/{site}/{task}/channels/{channel}"],
   unmove_channel: ["DELETE", "/api/scrapers/{site}/{task}/channels/{channel}"],
+  get_source: ["GET", "/api/scrapers/{site}/{task}/source"],
   get_state: ["GET", "/api/scrapers/{site}/{task}/state"],
   clear_state: ["DELETE", "/api/scrapers/{site}/{task}/state"],
   get_state_value: ["GET", "/api/scrapers/{site}/{task}/state/{key}"],
@@ -4264,6 +4327,7 @@ export const routes = {
   get_history: ["GET", "/api/stats/history"],
   get_scale: ["GET", "/api/stats/scale"],
   list_workers: ["GET", "/api/workers"],
+  get_settings: ["GET", "/api/settings"],
   drain_worker: ["POST", "/api/workers/{worker_id}/drain"],
   undrain_worker: ["DELETE", "/api/workers/{worker_id}/drain"],
   health: ["GET", "/api/health"],

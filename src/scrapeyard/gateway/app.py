@@ -41,7 +41,7 @@ from scrapeyard.gateway.runs import routes as runs
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.runs.submit import RunProblem
 from scrapeyard.gateway.schedules import routes as schedules
-from scrapeyard.gateway.scrapers import channels, state
+from scrapeyard.gateway.scrapers import channels, source, state
 from scrapeyard.gateway.scrapers import routes as scrapers
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.model import Scraper
@@ -57,6 +57,7 @@ ROUTERS = (
     *(
         scrapers.router,
         channels.router,
+        source.router,
         state.router,
         sites.router,
         proxies.router,

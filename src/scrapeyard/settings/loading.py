@@ -4,7 +4,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from dotenv import dotenv_values
@@ -12,6 +12,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.settings.aliases import ALIASES, NOT_USED, language, values_of, wants_local
+from scrapeyard.settings.origins import SettingOrigins, at_key
 from scrapeyard.settings.section import Section
 from scrapeyard.settings.tree import Settings
 
@@ -37,16 +38,18 @@ def load(
     everywhere = {**dotenv, **environ}
     spoken = language(everywhere)
     tree: dict[str, Any] = {"log": {"lang": spoken}} if spoken else {}
-    _merge(tree, _read_file(environ.get("SCRAPEYARD_CONFIG"), folder))
-    for source in (dotenv, environ):
-        _merge(tree, _from_environment(source, everywhere))
-    _merge(tree, _given(overrides or {}))
+    path = Path(environ.get("SCRAPEYARD_CONFIG") or folder / CONFIG_FILE)
+    written = _read_file(path, is_named=bool(environ.get("SCRAPEYARD_CONFIG")))
+    given = _given(overrides or {})
+    for weaker in (written, _from_environment(dotenv, everywhere), _from_environment(environ, everywhere), given):
+        _merge(tree, weaker)
     try:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
         raise SettingsInvalid(_explain(error)) from None
     if wants_local(everywhere) is False and not settings.blobs.url:
         raise SettingsInvalid("USE_LOCAL_STORAGE is false, but there is no bucket; set S3_BUCKET or blobs.url")
+    settings.keep_origins(SettingOrigins(given=given, environ=environ, dotenv=dotenv, file=(path.name, written)))
     return settings
 
 
@@ -61,9 +64,8 @@ def not_used(environ: Mapping[str, str] = os.environ, folder: Path | None = None
     return [(name, ALIASES[name].note) for name in sorted(NOT_USED) if everywhere.get(name)]
 
 
-def _read_file(named: str | None, folder: Path) -> dict[str, Any]:
-    path = Path(named) if named else folder / CONFIG_FILE
-    if not named and not path.exists():
+def _read_file(path: Path, *, is_named: bool) -> dict[str, Any]:
+    if not is_named and not path.exists():
         return {}
     try:
         return tomllib.loads(path.read_text("utf-8"))
@@ -139,6 +141,28 @@ def _describe(section: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple
             yield ".".join(here), PREFIX + "__".join(here).upper(), default, info.description or ""
     for branch, here in branches:
         yield from _describe(branch, here)
+
+
+class EffectiveSetting(NamedTuple):
+    """One setting as it is in force."""
+
+    key: str
+    environment: str
+    value: Any
+    """As JSON; passwords are hidden."""
+    default: Any
+    source: str
+    """`command line`, `environment NAME`, `.env NAME`, the file's name, or `default`."""
+    meaning: str
+
+
+def effective(settings: Settings) -> Iterator[EffectiveSetting]:
+    """Every setting with its value in force and where that came from."""
+    tree = redacted(settings)
+    for key, environment, default, meaning in describe():
+        plain = str(default) if isinstance(default, Path) else default
+        source = settings.origin(key, environment)
+        yield EffectiveSetting(key, environment, at_key(tree, key), plain, source, meaning)
 
 
 def redacted(settings: Settings) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 
 from scrapeyard.model.lanes import ScraperLanes
 from scrapeyard.settings.access import ClientSettings, OidcSettings
@@ -18,6 +18,7 @@ from scrapeyard.settings.engine import (
     ProxySettings,
     SiteSettings,
 )
+from scrapeyard.settings.origins import SettingOrigins
 from scrapeyard.settings.repository import BlobSettings, EnvironmentSettings, RepositorySettings
 from scrapeyard.settings.secrets import MaskingSettings, SecretSettings
 from scrapeyard.settings.section import Section, branch
@@ -73,6 +74,15 @@ class Settings(Section):
     log: LogSettings = branch()
     telemetry: TelemetrySettings = branch()
     alerts: AlertSettings = branch()
+    _origins: SettingOrigins = PrivateAttr(default_factory=SettingOrigins)
+
+    def keep_origins(self, origins: SettingOrigins) -> None:
+        """Remember the sources that the tree was read from."""
+        self._origins = origins
+
+    def origin(self, key: str, environment: str) -> str:
+        """Where the value of a key came from; `default` also where no source was read."""
+        return self._origins.of(key, environment)
 
     @field_validator("redis_url")
     @classmethod

@@ -11,10 +11,22 @@ from structlog.testing import capture_logs
 
 from scrapeyard.model import Refresh
 from scrapeyard.queues import messages
-from scrapeyard.settings import Settings
+from scrapeyard.settings import Settings, describe, load
 from scrapeyard.store.ports.operations import LoadSample
 from scrapeyard.store.ports.webhooks import Alert
 from tests.integration.gateway_stand import Stand, open_stand, worker
+
+SECRETIVE = """
+[gateway]
+max_waiting = 77
+[repository]
+hook_secret = "hush-secret"
+[[proxies.pools]]
+name = "office"
+urls = ["http://user:hush-proxy@127.0.0.1:3128"]
+[environments]
+index_url = "https://hush-user:hush-index@packages.example/simple?token=hush"
+"""
 
 
 @pytest.fixture
@@ -65,6 +77,28 @@ async def test_scale_tells_the_workers_that_waiting_work_needs(stand: Stand) -> 
     assert (left["workers"], left["busy"]) == (0, 0), "a worker that drains takes nothing"
     other = (await stand.client.get("/api/stats/scale?lane=other")).json()
     assert (other["wanted_workers"], other["lanes"][0]["runs"]) == (0, 0)
+
+
+async def test_settings_tell_their_source_and_hide_what_is_secret(tmp_path: Path) -> None:
+    (tmp_path / "scrapeyard.toml").write_text(SECRETIVE)
+    environ = {"REDIS_URL": "redis://:hush-redis@queue.example", "SCRAPEYARD_WORKER__SLOTS": "3"}
+    given = {"sandbox": {"mode": "off"}}
+    async with open_stand(tmp_path, load(given, environ=environ, folder=tmp_path)) as stand:
+        answer = await stand.client.get("/api/settings")
+    shown = {one["key"]: one for one in answer.json()["settings"]}
+    assert "hush" not in answer.text
+    assert shown["redis_url"]["value"] == "redis://:***@queue.example"
+    sources = {
+        "redis_url": "environment REDIS_URL",
+        "worker.slots": "environment SCRAPEYARD_WORKER__SLOTS",
+        "gateway.max_waiting": "scrapeyard.toml",
+        "http.read_seconds": "default",
+        "sandbox.mode": "command line",
+    }
+    assert {key: shown[key]["source"] for key in sources} == sources
+    assert (shown["worker.slots"]["value"], shown["worker.slots"]["default"]) == (3, 0)
+    assert len(shown) == len(list(describe()))
+    assert all(one["meaning"] for one in shown.values())
 
 
 async def test_scale_answers_as_the_example_for_keda_asks(stand: Stand) -> None:

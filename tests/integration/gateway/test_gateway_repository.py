@@ -49,6 +49,32 @@ async def test_a_scraper_is_described_at_the_version_that_a_call_gets(stand: Sta
     assert digests["1.4.2"] == described["digest"] != digests["1.4.1"]
 
 
+async def test_the_files_of_a_version_are_read_as_they_run(stand: Stand, tmp_path: Path) -> None:
+    read = await get(stand, f"{HERE}/source")
+    assert (read["scraper"], read["entry"], read["more"]) == ("shop/product@1.4.2", "scraper.py:run", False)
+    assert read["digest"] == (await get(stand, HERE))["digest"]
+    files = {file["name"]: file for file in read["files"]}
+    assert 'version = "1.4.2"' in files["scraper.toml"]["text"]
+    assert "def run" in files["scraper.py"]["text"]
+    older = {file["name"]: file["text"] for file in (await get(stand, f"{HERE}/source", version="1.4.1"))["files"]}
+    assert 'version = "1.4.1"' in older["scraper.toml"]
+    assert (await get(stand, "/api/scrapers/builtin/page/source", 404))["code"] == "not_found"
+    assert (await get(stand, f"{HERE}/source", 404, version="9.9.9"))["code"] == "scraper_not_found"
+
+
+async def test_a_file_that_is_no_text_or_large_is_only_named(stand: Stand, tmp_path: Path) -> None:
+    write_scraper(tmp_path, "1.6.0", "shop/large")
+    folder = next(path.parent for path in tmp_path.rglob("scraper.toml") if "1.6.0" in path.read_text("utf-8"))
+    (folder / "picture.bin").write_bytes(b"\xff\x00")
+    (folder / "long.txt").write_text("x" * (256 * 1024 + 1))
+    (folder / ".env").write_text("KEY=hush")
+    await stand.client.post("/api/scrapers/refresh")
+    files = {file["name"]: file for file in (await get(stand, f"{HERE}/source", version="1.6.0"))["files"]}
+    assert (files["picture.bin"]["text"], files["long.txt"]["text"]) == (None, None)
+    assert files["long.txt"]["size"] == 256 * 1024 + 1
+    assert ".env" not in files
+
+
 @pytest.mark.parametrize(("wanted", "version"), [("1.4.1", "1.4.1"), ("~1.4", "1.4.2"), ("beta", "1.5.0-rc.1")])
 async def test_another_version_a_range_or_a_channel_may_be_described(stand: Stand, wanted: str, version: str) -> None:
     assert (await get(stand, HERE, version=wanted))["version"] == version

@@ -1,7 +1,6 @@
 """`config`: the settings in force and where each came from."""
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,17 +22,16 @@ def config(
 ) -> None:
     """The settings in force, with passwords hidden, and where each value came from."""
     from scrapeyard.cli.common.output import show_json, show_table
-    from scrapeyard.settings import load, redacted
+    from scrapeyard.settings import effective, load, redacted
 
     if describe:
         _describe(as_json)
         return
-    tree = redacted(load())
+    settings = load()
     if as_json:
-        show_json(tree)
+        show_json(redacted(settings))
         return
-    sources = _Sources(os.environ, Path.cwd())
-    rows = [row for key, env, _, _ in _keys() for row in _rows(key, _at(tree, key), sources.of(key, env))]
+    rows = [row for each in effective(settings) for row in _rows(each.key, each.value, each.source)]
     show_table(("KEY", "VALUE", "FROM"), rows, empty="no settings")
 
 
@@ -54,57 +52,16 @@ def _describe(as_json: bool) -> None:
     show_table(("KEY", "ENVIRONMENT", "DEFAULT", "MEANING"), rows, empty="no settings")
 
 
-class _Sources:
-    """Which source a value came from, strongest first."""
-
-    def __init__(self, environ: Mapping[str, str], folder: Path) -> None:
-        from scrapeyard.settings import CONFIG_FILE, read_dotenv
-
-        self._file = Path(environ.get("SCRAPEYARD_CONFIG") or folder / CONFIG_FILE)
-        import tomllib
-
-        self._tree = tomllib.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
-        dotenv = read_dotenv(folder)
-        self._named = [("environment", environ), (".env", dotenv)]
-        self._everywhere = {**dotenv, **environ}
-
-    def of(self, key: str, env: str) -> str:
-        """`environment NAME`, `.env NAME`, the file's name, or `default`."""
-        from scrapeyard.settings import names_of
-
-        names = [env, *names_of(key, self._everywhere)]
-        for source, values in self._named:
-            for name in names:
-                if values.get(name) or (name == env and values.get(name) is not None):
-                    return f"{source} {name}"
-        if _at(self._tree, key) is not None:
-            return self._file.name
-        return _locale(self._everywhere) if key == "log.lang" else "default"
-
-
 def _other_names(key: str) -> list[str]:
     from scrapeyard.settings import names_of
 
     return names_of(key, {"S3_BUCKET": "any"})
 
 
-def _locale(environ: Mapping[str, str]) -> str:
-    from scrapeyard.settings.aliases import LOCALE, language
-
-    chosen = next((name for name in LOCALE if environ.get(name)), "")
-    return f"environment {chosen}" if language(environ) else "default"
-
-
 def _keys() -> list[tuple[str, str, Any, str]]:
     from scrapeyard.settings import describe
 
     return list(describe())
-
-
-def _at(tree: Any, key: str) -> Any:
-    for part in key.split("."):
-        tree = tree.get(part) if isinstance(tree, dict) else None
-    return tree
 
 
 def _rows(key: str, value: Any, source: str) -> Iterator[tuple[str, str, str]]:

@@ -36,7 +36,7 @@ class Permission(StrEnum):
     HOOK = "hook"
     """The same, or the signature of a Git host that knows `repository.hook_secret`."""
     ADMIN = "admin"
-    """Keys, secrets and the audit."""
+    """Keys, secrets, settings and the audit."""
 
 
 _EVERY_ROLE: Final = (Permission.OPEN, Permission.KNOWN, Permission.WORK_READ)
@@ -138,6 +138,7 @@ ROUTES: Final = {
         "GET /api/sites/{site}",
         "GET /api/proxies",
         "GET /api/cache",
+        "GET /api/scrapers/{site}/{task}/source",
         "GET /api/scrapers/{site}/{task}/state",
         "GET /api/scrapers/{site}/{task}/state/{key}",
     ),
@@ -162,6 +163,7 @@ ROUTES: Final = {
         "PUT /api/secrets/{site}/{task}/{name}",
         "DELETE /api/secrets/{site}/{task}/{name}",
         "POST /api/forget",
+        "GET /api/settings",
         "GET /api/audit",
         "POST /api/keys",
         "GET /api/keys",

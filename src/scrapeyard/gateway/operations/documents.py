@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
@@ -14,6 +14,7 @@ from scrapeyard.model.instants import instant
 from scrapeyard.model.job import FINAL_JOB, Counts, Job, JobStatus
 from scrapeyard.model.worker import WorkerFacts
 from scrapeyard.queues.load import UNKNOWN_SECONDS, LaneLoad, WorkersWanted
+from scrapeyard.settings import Settings, effective
 from scrapeyard.store.ports.operations import LoadSample
 
 GOING = tuple(status for status in JobStatus if status not in FINAL_JOB)
@@ -255,3 +256,30 @@ class LiveDocument(Struct, frozen=True, kw_only=True):
     """The process answers."""
 
     alive: Annotated[bool, _TRUE]
+
+
+class SettingDocument(Struct, frozen=True, kw_only=True):
+    """One setting as it is in force."""
+
+    key: Annotated[str, Meta(description="Its place in the tree, as in `scrapeyard.toml`.")]
+    environment: Annotated[str, Meta(description="The environment variable that sets it.")]
+    value: Annotated[Any, Meta(description="In force now, as JSON; passwords and tokens are hidden.")]
+    default: Annotated[Any, Meta(description="What it is if nothing sets it, as JSON.")]
+    source: Annotated[
+        str,
+        Meta(description="`command line`, `environment NAME`, `.env NAME`, the file's name, or `default`."),
+    ]
+    meaning: Annotated[str, Meta(description="What it does, with its unit.")]
+
+
+class SettingsDocument(Struct, frozen=True, kw_only=True):
+    """Every setting of one gateway."""
+
+    gateway: str
+    settings: Annotated[list[SettingDocument], Meta(description="In the order of the documentation.")]
+
+    @classmethod
+    def of(cls, gateway_id: str, settings: Settings) -> "SettingsDocument":
+        """All of them, with passwords hidden."""
+        shown = [SettingDocument(**each._asdict()) for each in effective(settings)]
+        return cls(gateway=gateway_id, settings=shown)

@@ -26,6 +26,7 @@ from scrapeyard.gateway.operations.documents import (
     ReadyDocument,
     RootDocument,
     ScaleDocument,
+    SettingsDocument,
     StatsDocument,
     WorkerDocument,
     WorkersCount,
@@ -99,6 +100,13 @@ async def list_workers(gateway: GatewayDep) -> WorkersDocument:
     services, now = gateway.services, gateway.services.clock()
     workers = await services.store.workers.alive(now - services.settings.worker.lease_seconds)
     return WorkersDocument(workers=[WorkerDocument.of(worker, now) for worker in workers])
+
+
+@router.get("/api/settings", summary="See the settings in force", responses=refusals(422))
+async def get_settings(gateway: GatewayDep) -> SettingsDocument:
+    """Every setting of the gateway that answers, with where its value came from. Passwords, keys and tokens are hidden.
+    Settings are read at the start: change the file or the environment and start again."""
+    return SettingsDocument.of(gateway.services.gateway_id, gateway.services.settings)
 
 
 WorkerPath = Annotated[

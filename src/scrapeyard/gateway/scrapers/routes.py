@@ -22,7 +22,7 @@ _OfSite = Annotated[str | None, Query(pattern=NAME, description="Only of this si
 _Words = Annotated[
     str | None, Query(max_length=100, description="Only where this is in the id, the name or the description.")
 ]
-_Version = Annotated[
+WantedVersion = Annotated[
     str | None,
     Query(pattern=VERSION_WANTED, description="A version, a range (`^1.4`) or a channel; default: what a call gets."),
 ]
@@ -82,7 +82,7 @@ async def refresh_scrapers(gateway: GatewayDep, identity: IdentityDep, request: 
 
 @router.get("/api/scrapers/{site}/{task}", summary="Describe a scraper", responses=refusals(400, 404, 422, 503))
 async def get_scraper(
-    gateway: GatewayDep, identity: IdentityDep, site: Site, task: Task, version: _Version = None
+    gateway: GatewayDep, identity: IdentityDep, site: Site, task: Task, version: WantedVersion = None
 ) -> ScraperDocument:
     """How it is called: schemas, limits with the platform's ceiling applied, hosts it may reach; where it comes from,
     how fresh that is, and all its versions."""

@@ -46,7 +46,7 @@ export default function Scrapers() {
       cell: (one) => (one.count > 1 ? `${one.version} · ${w.versionsN(number(one.count))}` : one.version),
     },
     { id: "what", head: w.what, width: "minmax(0, 3fr)", cell: (one) => one.problem || one.description },
-    { id: "source", head: w.source, width: "110px", line: 0, cell: (one) => (one.builtin ? w.builtin : one.source) },
+    { id: "source", head: w.source_, width: "110px", line: 0, cell: (one) => (one.builtin ? w.builtin : one.source) },
     {
       id: "state",
       head: w.state,

@@ -3,12 +3,15 @@
 import { useState } from "preact/hooks";
 import { api, cache, useAction, useCall } from "#/api/client";
 import { may } from "#/api/session";
-import { Empty, Facts, Head, Problem, Said, Skeleton, Status, Time } from "#/kit/base";
+import { useAddress } from "#/kit/address";
+import { Copy, Empty, Facts, Head, Problem, Said, Skeleton, Status, type Tab, Tabs, Time } from "#/kit/base";
 import { Confirm, note } from "#/kit/dialog";
 import { type Column, rowsOf, Table } from "#/kit/table";
 import { has } from "#/routes";
 import { number, percent, took, useWords } from "#/words";
 import type { Summary, VersionDocument } from "#client";
+import { Source } from "./source";
+import { byVersion } from "./success";
 import { own } from "./words";
 
 const STABLE = "stable";
@@ -19,7 +22,9 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
   const id = `${site}/${task}`;
   const found = useCall("get_scraper", { path, query: {} });
   const channels = useCall("get_channels", { path }, { enabled: found.data?.builtin === false });
-  const runs = useCall("list_runs", { query: { scraper: id, limit: 50 } }, { every: 5 });
+  const runs = useCall("list_runs", { query: { scraper: id, limit: 200 } }, { every: 5 });
+  const jobs = useCall("list_jobs", { query: { scraper: id, limit: 100 } }, { every: 30 });
+  const { query, change } = useAddress();
   const [asking, setAsking] = useState<VersionDocument | null>(null);
   const one = found.data;
   const again = () =>
@@ -35,6 +40,7 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
   const stable = channels.data?.channels[STABLE] ?? one.all_channels[STABLE] ?? releases[0]?.version ?? one.version;
   const last = runs.data?.runs.filter((run) => run.exit_reason !== null) ?? [];
   const good = last.filter((run) => run.status === "succeeded").length;
+  const did = byVersion(runs.data?.runs ?? [], jobs.data?.jobs ?? []);
   const versions: Column<VersionDocument>[] = [
     { id: "version", head: w.version, width: "minmax(0, 1fr)", cell: (each) => each.version },
     {
@@ -55,9 +61,27 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
       cell: (each) => <Status of={each.valid ? "ok" : "failed"}>{each.valid ? w.valid : w.invalid}</Status>,
     },
     {
+      id: "success",
+      head: w.succeeded,
+      width: "150px",
+      end: true,
+      cell: (each) => {
+        const found = did.get(each.version);
+        return found?.ended ? w.successOf(percent(found.good / found.ended), number(found.ended)) : "–";
+      },
+    },
+    {
+      id: "took",
+      head: w.took,
+      width: "80px",
+      end: true,
+      line: 0,
+      cell: (each) => took(did.get(each.version)?.ms),
+    },
+    {
       id: "move",
       head: "",
-      width: "140px",
+      width: "110px",
       end: true,
       cell: (each) =>
         !one.builtin && each.valid && each.version !== stable && may("move_channel") ? (
@@ -86,6 +110,93 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
     },
     { id: "took", head: w.took, width: "80px", end: true, cell: (run) => took(run.usage?.wall_ms) },
   ];
+  const overview = () => (
+    <div class="halves">
+      <section class="stack">
+        <h2>{w.versions}</h2>
+        <Table label={w.versions} columns={versions} rows={rowsOf(one.versions)} id={(each) => each.version} />
+        {!one.builtin && (
+          <p class="muted">
+            <Said text={w.channelsAbout} />
+          </p>
+        )}
+        {Object.entries(channels.data?.moved ?? {}).map(([channel, version]) => (
+          <p key={channel}>
+            <span class="tag">{channel}</span> → {version}{" "}
+            {may("unmove_channel") && (
+              <button type="button" class="small" onClick={() => back.mutate(channel)}>
+                {w.takeBack}
+              </button>
+            )}
+          </p>
+        ))}
+        <h2>
+          {w.lastRuns}{" "}
+          {last.length > 0 && <span class="muted">{w.success(percent(good / last.length), number(last.length))}</span>}
+        </h2>
+        {runs.data?.runs.length ? (
+          <Table
+            label={w.lastRuns}
+            columns={runColumns}
+            rows={rowsOf(runs.data.runs)}
+            id={(run) => run.id}
+            href={(run) => `/runs/${run.id}`}
+            most={8}
+          />
+        ) : (
+          <Empty title={w.noRuns}>{w.noRunsAbout}</Empty>
+        )}
+      </section>
+      <section class="stack">
+        <div class="panel">
+          <h2>{w.details}</h2>
+          <Facts
+            facts={[
+              [w.version, one.version],
+              [w.source_, one.builtin ? w.builtin : one.source],
+              [w.place, one.place || "–"],
+              [w.entry, one.entry ?? "–"],
+              [w.hosts, one.allowed_hosts?.length ? one.allowed_hosts.join(", ") : w.anyHost],
+              [w.requires, one.requirements?.length ? one.requirements.join(", ") : "–"],
+              [w.environment, one.environment?.problem || one.environment?.status || "–"],
+              [w.digest, <code key="digest">{one.digest.slice(0, 16) || "–"}</code>],
+            ]}
+          />
+        </div>
+        {one.limits && (
+          <details class="panel">
+            <summary>{w.limits}</summary>
+            <Facts facts={Object.entries(one.limits).map(([name, value]) => [name, number(value)])} />
+          </details>
+        )}
+      </section>
+    </div>
+  );
+  const schema = (title: string, given: unknown) => (
+    <section class="panel">
+      <h2>{title}</h2>
+      <Copy text={JSON.stringify(given, null, 2)} />
+      <pre>{JSON.stringify(given, null, 2)}</pre>
+    </section>
+  );
+  const readable = one.versions.filter((each) => each.valid).map((each) => each.version);
+  const tabs: Tab[] = [{ id: "versions", name: w.versions, body: overview }];
+  if (!one.builtin && may("get_source") && readable.length)
+    tabs.push({
+      id: "source",
+      name: w.source,
+      body: () => <Source site={site} task={task} versions={readable} />,
+    });
+  tabs.push({
+    id: "schema",
+    name: w.schemas,
+    body: () => (
+      <div class="grid">
+        {schema(w.schema, one.input_schema)}
+        {one.output_schema && schema(w.output, one.output_schema)}
+      </div>
+    ),
+  });
   return (
     <>
       <Head title={id} about={one.description || one.name}>
@@ -101,77 +212,7 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
         )}
       </Head>
       {one.problem && <Problem error={new Error(one.problem)} />}
-      <div class="halves">
-        <section class="stack">
-          <h2>{w.versions}</h2>
-          <Table label={w.versions} columns={versions} rows={rowsOf(one.versions)} id={(each) => each.version} />
-          {!one.builtin && (
-            <p class="muted">
-              <Said text={w.channelsAbout} />
-            </p>
-          )}
-          {Object.entries(channels.data?.moved ?? {}).map(([channel, version]) => (
-            <p key={channel}>
-              <span class="tag">{channel}</span> → {version}{" "}
-              {may("unmove_channel") && (
-                <button type="button" class="small" onClick={() => back.mutate(channel)}>
-                  {w.takeBack}
-                </button>
-              )}
-            </p>
-          ))}
-          <h2>
-            {w.lastRuns}{" "}
-            {last.length > 0 && (
-              <span class="muted">{w.success(percent(good / last.length), number(last.length))}</span>
-            )}
-          </h2>
-          {runs.data?.runs.length ? (
-            <Table
-              label={w.lastRuns}
-              columns={runColumns}
-              rows={rowsOf(runs.data.runs)}
-              id={(run) => run.id}
-              href={(run) => `/runs/${run.id}`}
-              most={8}
-            />
-          ) : (
-            <Empty title={w.noRuns} />
-          )}
-        </section>
-        <section class="stack">
-          <div class="panel">
-            <h2>{w.details}</h2>
-            <Facts
-              facts={[
-                [w.version, one.version],
-                [w.source, one.builtin ? w.builtin : one.source],
-                [w.entry, one.entry ?? "–"],
-                [w.hosts, one.allowed_hosts?.length ? one.allowed_hosts.join(", ") : w.anyHost],
-                [w.requires, one.requirements?.length ? one.requirements.join(", ") : "–"],
-                [w.environment, one.environment?.problem || one.environment?.status || "–"],
-                [w.digest, <code key="digest">{one.digest.slice(0, 16) || "–"}</code>],
-              ]}
-            />
-          </div>
-          <details class="panel" open>
-            <summary>{w.schema}</summary>
-            <pre>{JSON.stringify(one.input_schema, null, 2)}</pre>
-          </details>
-          {one.output_schema && (
-            <details class="panel">
-              <summary>{w.output}</summary>
-              <pre>{JSON.stringify(one.output_schema, null, 2)}</pre>
-            </details>
-          )}
-          {one.limits && (
-            <details class="panel">
-              <summary>{w.limits}</summary>
-              <Facts facts={Object.entries(one.limits).map(([name, value]) => [name, number(value)])} />
-            </details>
-          )}
-        </section>
-      </div>
+      <Tabs label={id} tabs={tabs} chosen={query.tab} choose={(tab) => change({ tab })} />
       {asking && (
         <Confirm
           title={w.moveAsk(STABLE)}
