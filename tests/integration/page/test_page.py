@@ -1,0 +1,379 @@
+"""The page in a real browser, against a real server with real jobs.
+
+Every view in both languages and themes on a large and a small screen: no violation of accessibility, no error in the
+console, no breach of the Content-Security-Policy, no request to another origin. Ten tasks of a person, with their
+clicks counted. And the buttons of those who run the platform. `PAGE_PICTURES=folder` keeps a picture of every view.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Response, expect, sync_playwright
+
+from scrapeyard.engines.browser.found import find_browser
+from scrapeyard.gateway.page import BUILT, INDEX
+from scrapeyard.settings import BrowserSettings
+from tests.integration.page.reader import Person, Reader, do_some_work, has_ended, make_job, write_scrapers
+from tests.leaks import until
+from tests.programs import ROOT, Embedded, Yard
+
+_FOUND = find_browser(BrowserSettings())
+_AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(bool(_FOUND.missing), reason=f"it needs a browser: {_FOUND.missing}"),
+    pytest.mark.skipif(not (BUILT / INDEX).exists() or not _AXE.exists(), reason="the page is not built: make page"),
+]
+MOST_CLICKS = 4
+MOST_SCRIPT = 250_000
+"""Bytes of compressed JavaScript for the first view."""
+VIEWS = [
+    *("/try", "/try?url={shop}/product/1&run={good}", "/runs", "/runs?status=failed", "/runs/{good}", "/runs/{bad}"),
+    *("/jobs", "/jobs/new", "/jobs/new?kind=paste", "/jobs/new?kind=file"),
+    *("/jobs/{mixed}", "/jobs/{mixed}?tab=exports", "/data", "/data/{crawl}", "/data/{crawl}/changes"),
+    *("/schedules", "/schedules/new", "/schedules/{schedule}"),
+    *("/scrapers", "/scrapers/lab/rolled", "/scrapers/lab/rolled?tab=source&against=1.0.0"),
+    *("/sites", "/sites/127.0.0.1", "/system", "/alerts", "/workers", "/dead-letters", "/webhooks", "/proxies"),
+    *("/cache", "/usage", "/keys", "/audit", "/settings", "/nowhere"),
+]
+READERS = [Reader(*kind, width) for width in (1440, 390) for kind in (("en", "light"), ("ko", "dark"))]
+"""Both languages and both themes on each screen."""
+CHECKED = (READERS[0], READERS[-1])
+"""Those for whom axe looks at each view: colours depend on the theme, and what is shown on the screen."""
+_CHECK = """axe.run(document, { resultTypes: ['violations'] })
+  .then(found => found.violations.map(one => one.id + ': ' + one.nodes[0].html))"""
+
+
+@pytest.fixture(scope="module")
+def yard(nothing_left: None) -> Iterator[Yard]:
+    with Embedded({"SCRAPEYARD_BROWSER__MAX_CONTEXTS": "2"}) as yard:
+        write_scrapers(yard)
+        yield yard
+
+
+@pytest.fixture(scope="module")
+def browser(nothing_left: None) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=_FOUND.executable or None, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def first_key(browser: Browser, yard: Yard) -> tuple[str, Any]:
+    """The first key, made in the page: it ends the time when nobody is asked, and the page signs in with it."""
+    person = Person(browser, yard.urls[0])
+    page = person.open("/keys?new=1")
+    page.fill("dialog input[required]", "admin")
+    page.click("dialog button[type=submit]")
+    secret = page.input_value("dialog input.mono")
+    person.button("I have copied it").click()
+    expect(person.row("admin").first).to_be_visible()
+    state = person.context.storage_state()
+    person.context.close()  # calls that were under way when the server closed are answered with 401
+    return secret, state
+
+
+@pytest.fixture(scope="module")
+def api(yard: Yard, first_key: tuple[str, Any]) -> Iterator[httpx.Client]:
+    with yard.client() as client:
+        client.headers["Authorization"] = f"Bearer {first_key[0]}"
+        yield client
+
+
+@pytest.fixture(scope="module")
+def made(yard: Yard, api: httpx.Client) -> dict[str, str]:
+    return do_some_work(yard, api)
+
+
+@pytest.fixture
+def person(browser: Browser, yard: Yard, made: dict[str, str], first_key: tuple[str, Any]) -> Iterator[Person]:
+    person = Person(browser, yard.urls[0], signed_in=first_key[1])
+    yield person
+    person.close()
+
+
+@pytest.fixture
+def worker(person: Person) -> Iterator[Person]:
+    """A person with a task, whose clicks are counted."""
+    yield person
+    assert person.clicks <= MOST_CLICKS
+
+
+@pytest.mark.parametrize("reader", READERS, ids=str)
+def test_every_view_is_accessible_and_clean(
+    browser: Browser, yard: Yard, made: dict[str, str], first_key: tuple[str, Any], reader: Reader
+) -> None:
+    person = Person(browser, yard.urls[0], reader, first_key[1])
+    page, violations = person.open("/try"), []
+    page.evaluate(_AXE.read_text("utf-8"))
+    for view in VIEWS:
+        person.go(view.format_map(made))
+        if reader in CHECKED:
+            violations += [f"{view} {one}" for one in page.evaluate(_CHECK)]
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{view} scrolls sideways"
+        if "{" not in view and "lab" not in view and "127" not in view:
+            assert bool(re.search("[가-힣]", page.inner_text("main h1"))) == (reader.language == "ko"), view
+        person.keep_picture(view, reader)
+    assert not violations, "\n".join(violations)
+    assert page.locator("html").get_attribute("lang") == reader.language
+    person.close()
+
+
+def test_the_first_view_loads_little(person: Person) -> None:
+    sizes: list[int] = []
+    person.page.on("response", lambda got: sizes.append(_script_bytes(got)))
+    expect(person.open("/try").get_by_role("textbox").first).to_be_visible()
+    assert 0 < sum(sizes) <= MOST_SCRIPT
+
+
+def _script_bytes(got: Response) -> int:
+    return int(got.headers["content-length"]) if urlsplit(got.url).path.endswith(".js") else 0
+
+
+def test_a_lost_connection_is_shown_and_heals(person: Person) -> None:
+    page = person.open("/jobs")
+    expect(page.get_by_role("table")).to_be_visible()
+    person.context.set_offline(True)
+    expect(page.get_by_role("alert").first).to_contain_text("does not answer")
+    person.context.set_offline(False)
+    expect(page.get_by_text("does not answer")).to_have_count(0)
+    person.faults.clear()  # the browser tells of every call that it could not make
+
+
+def test_any_of_many_items_is_a_scroll_away(person: Person, api: httpx.Client) -> None:
+    rows = 20_000
+    job_id = make_job(api, scraper="builtin/echo", name="long", paused=True, items=[{"n": n} for n in range(rows)])
+    page = person.open(f"/jobs/{job_id}")
+    table = page.get_by_role("table", name="Items")
+    expect(table).to_have_attribute("aria-rowcount", str(rows + 1))
+    table.locator(".tbody").evaluate("box => { box.scrollTop = box.scrollHeight; }")
+    expect(table.get_by_text(f"n: {rows - 1}", exact=True)).to_be_visible()
+    assert table.get_by_role("row").count() < 100
+
+
+def test_search_leads_to_a_scraper_by_keyboard_alone(person: Person) -> None:
+    page = person.open("/runs")
+    expect(page.get_by_role("table")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("lab/rolled")
+    expect(page.get_by_role("option", name="lab/rolled").first).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="lab/rolled")).to_be_visible()
+
+
+def test_csv_of_a_site_from_its_sitemap(worker: Person, made: dict[str, str]) -> None:
+    page = worker.open("/jobs/new?kind=sitemap")
+    page.get_by_label("Sitemap, robots.txt or site").fill(f"{made['shop']}/sitemap.xml")
+    page.get_by_label("Pages at most").fill("5")
+    worker.click(worker.button("Start job"))
+    worker.click(page.get_by_role("tab", name="Exports"))
+    with page.expect_download() as download:
+        worker.click(page.get_by_role("link", name="Download"))
+    assert len(Path(download.value.path()).read_text("utf-8-sig").splitlines()) == 6
+
+
+def test_see_why_a_run_failed(worker: Person) -> None:
+    page = worker.open("/runs")
+    worker.click(worker.button("failed"))
+    worker.click(page.get_by_role("link", name="lab/rolled@1.1.0").first)
+    expect(page.get_by_role("alert").first).to_contain_text("the price is gone")
+    expect(page.get_by_role("tab", name="Explain")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_text("It ended as script_error")).to_be_visible()
+
+
+def test_roll_back_a_scraper(worker: Person, api: httpx.Client) -> None:
+    page = worker.open("/scrapers")
+    worker.click(page.get_by_role("link", name="lab/rolled"))
+    worker.click(worker.button("Point stable to 1.0.0"))
+    worker.click(page.get_by_role("dialog").get_by_role("button", name="Point stable to 1.0.0"))
+    expect(page.get_by_text("stable is now 1.0.0")).to_be_visible()
+    assert api.post("/api/scrape", json={"scraper": "lab/rolled"}).json()["result"] == 1
+
+
+def test_run_only_the_403s_again(worker: Person, api: httpx.Client, made: dict[str, str]) -> None:
+    def ends() -> dict[int, str]:
+        items = api.get(f"/api/jobs/{made['mixed']}/items").json()["items"]
+        return {item["number"]: item["finished_at"] for item in items}
+
+    before = ends()
+    page = worker.open(f"/jobs/{made['mixed']}")
+    worker.click(page.get_by_role("button", name=re.compile(r"Run 2 items again \(403")))
+    worker.click(page.get_by_role("dialog").get_by_role("button", name="Run again"))
+    expect(page.get_by_text("2 items run again")).to_be_visible()
+    until(lambda: has_ended(api, made["mixed"]), "the two have run again")
+    after = ends()
+    assert [number for number in after if after[number] != before[number]] == [1, 2]
+
+
+def test_change_the_rate_of_a_job(worker: Person, api: httpx.Client) -> None:
+    job_id = make_job(api, scraper="builtin/echo", paused=True, items=[{"n": 1}], policy={"rate": 20})
+    page = worker.open(f"/jobs/{job_id}")
+    worker.click(worker.button("Rate 20/s"))
+    page.get_by_label("Items begun a second").fill("5")
+    worker.click(worker.button("Change"))
+    expect(worker.button("Rate 5/s")).to_be_visible()
+    assert api.get(f"/api/jobs/{job_id}").json()["policy"]["rate"] == 5
+
+
+def test_find_what_changed(worker: Person, made: dict[str, str]) -> None:
+    page = worker.open("/data")
+    row = page.get_by_role("row", name=re.compile("prices")).first
+    worker.click(row.get_by_role("link", name="What changed"))
+    worker.click(worker.button("added 1"))
+    worker.click(page.get_by_role("link", name="/product/3"))
+    expect(page.get_by_role("row", name=re.compile("title"))).to_contain_text("Practice Shop")
+
+
+def test_pause_a_schedule(worker: Person, api: httpx.Client, made: dict[str, str]) -> None:
+    page = worker.open("/schedules")
+    worker.click(page.get_by_role("table").get_by_role("link", name="morning"))
+    worker.click(worker.button("Pause schedule"))
+    expect(worker.button("Resume schedule")).to_be_visible()
+    assert api.get(f"/api/schedule/{made['schedule']}").json()["paused"]
+    page.get_by_role("button", name="Undo").click()
+    expect(worker.button("Pause schedule")).to_be_visible()
+
+
+def test_copy_a_call_as_python(worker: Person, made: dict[str, str]) -> None:
+    page = worker.open("/try")
+    page.get_by_label("Address of a page").fill(f"{made['shop']}/product/2")
+    worker.click(worker.button(re.compile("^Run")))
+    worker.click(worker.button("Python"))
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert f'client.scrape("{made["shop"]}/product/2"' in copied
+    expect(page.get_by_text("succeeded").first).to_be_visible()
+
+
+def test_see_a_browser_live(worker: Person, api: httpx.Client, made: dict[str, str]) -> None:
+    call = {"scraper": "lab/watched", "input": {"url": made["shop"]}, "wait": False, "policy": {"retries": 0}}
+    run_id = api.post("/api/scrape", json=call).json()["id"]
+    try:
+        page = worker.open("/runs?status=running")
+        worker.click(page.get_by_role("link", name="lab/watched"))
+        worker.click(page.get_by_role("tab", name="Browser, live"))
+        expect(page.get_by_alt_text("What the run's browser shows now.")).to_be_visible()
+    finally:
+        api.delete(f"/api/scrape/{run_id}").raise_for_status()
+
+
+def test_make_a_key(worker: Person, api: httpx.Client) -> None:
+    page = worker.open("/keys")
+    worker.click(worker.button("Make a key"))
+    page.get_by_label("Name", exact=True).fill("boss")
+    worker.click(page.get_by_role("dialog").get_by_role("button", name="Make a key"))
+    secret = page.get_by_role("textbox", name="Secret").input_value()
+    assert _identity(worker, secret).json()["client"] == "boss"
+
+
+def _identity(person: Person, key: str) -> httpx.Response:
+    return httpx.get(f"{person.origin}/api/identity", headers={"Authorization": f"Bearer {key}"})
+
+
+def test_a_viewer_is_offered_nothing_to_change(browser: Browser, person: Person, api: httpx.Client) -> None:
+    key = api.post("/api/keys", json={"name": "looks", "role": "viewer"}).json()["secret"]
+    viewer = Person(browser, person.origin)
+    viewer.open("/proxies")
+    viewer.sign_in(key)
+    expect(viewer.row("office")).to_be_visible()
+    assert viewer.button("Add a pool").count() == 0
+    viewer.choose("/dead-letters")
+    assert viewer.button("Run again").count() == 0
+    hidden = ", ".join(f'nav.menu a[href="/{name}"]' for name in ("keys", "audit", "settings"))
+    assert viewer.page.locator(hidden).count() == 0
+    viewer.close()
+
+
+def test_a_key_is_made_rotated_and_revoked(person: Person) -> None:
+    page = person.open("/keys")
+    person.button("Make a key").click()
+    page.get_by_label("Name", exact=True).fill("nightly")
+    page.get_by_label("Scrapers", exact=True).fill("shop/* demo/*")
+    page.get_by_label("It works for").select_option("90")
+    page.locator("dialog button[type=submit]").click()
+    secret = page.input_value("dialog input.mono")
+    assert _identity(person, secret).json()["scrapers"] == ["shop/*", "demo/*"]
+    person.button("I have copied it").click()
+    person.row("nightly").get_by_role("link").click()
+    person.button("Rotate key").click()
+    page.get_by_label("The old key works on for").select_option("0")
+    page.locator("dialog footer button").click()
+    newer = page.input_value("dialog input.mono")
+    person.button("I have copied it").click()
+    person.row("nightly").get_by_role("link").click()
+    person.button("Revoke key").click()
+    person.button("Revoke key").click()
+    expect(person.row("nightly")).to_have_count(0)
+    assert [_identity(person, old).status_code for old in (secret, newer)] == [401, 401]
+
+
+def test_failed_items_are_run_again_by_group(person: Person, api: httpx.Client) -> None:
+    dead = [f"http://127.0.0.1:9/{number}" for number in range(3)]
+    make_job(api, items=dead, policy={"retries": 0})
+    page = person.open("/dead-letters")
+    group = page.get_by_label("Alike").get_by_role("row").filter(has_text="fetch_connect").first
+    group.get_by_role("button", name="Run again").click()
+    page.locator("dialog").get_by_role("button", name="Run again").click()
+    expect(page.get_by_text("3 items run again")).to_be_visible()
+
+
+def test_a_site_is_treated_more_gently_and_back(person: Person, api: httpx.Client) -> None:
+    def rules() -> Any:
+        return api.get("/api/sites/shop.example").json()["rules"]
+
+    page = person.open("/sites")
+    person.row("shop.example").get_by_role("link").click()
+    person.button("Be gentler").click()
+    until(lambda: rules()["rate"] == 2, "the pace is halved")
+    person.button("Undo").click()
+    until(lambda: rules()["rate"] == 4, "the pace is as before")
+    assert rules()["note"] == "their wish"
+    person.choose("/audit")
+    person.row("put_site").first.get_by_role("link").click()
+    expect(page.locator("dialog tr").filter(has_text="rate").first.locator("del")).to_have_text("2")
+    person.button("Close").click()
+
+
+def test_a_worker_drains_and_takes_work_again(person: Person, api: httpx.Client) -> None:
+    def drains() -> bool:
+        return bool(api.get("/api/workers").json()["workers"][0]["draining"])
+
+    page = person.open("/workers")
+    page.locator(".tbody a").first.click()
+    person.button("Drain worker").click()
+    page.locator("dialog").get_by_role("button", name="Drain worker").click()
+    until(drains, "it drains")
+    person.button("Undo").click()
+    until(lambda: not drains(), "it takes work again")
+
+
+def test_usage_is_downloaded_and_kept_pages_are_forgotten(person: Person) -> None:
+    page = person.open("/usage")
+    with page.expect_download() as file:
+        person.button("Download CSV").click()
+    assert Path(file.value.path()).read_text().startswith("client,scraper,runs,fetches")
+    person.choose("/cache")
+    person.button("Everything").click()
+    page.get_by_role("button", name="Forget", exact=True).click()
+    page.locator("dialog").get_by_role("button", name="Forget").click()
+    expect(page.get_by_text("pages forgotten")).to_be_visible()
+    person.choose("/webhooks")
+    person.row("job.completed").first.get_by_role("link").click()
+    person.button("Send again").click()
+    expect(page.get_by_text("The message is sent again")).to_be_visible()
+
+
+def test_settings_and_the_source_of_a_version_are_read(person: Person) -> None:
+    page = person.open("/settings?show=set")
+    slots = page.get_by_label("worker", exact=True).locator("dl > div").filter(has_text="slots")
+    expect(slots).to_contain_text("environment SCRAPEYARD_WORKER__SLOTS")
+    master = page.get_by_label("secrets", exact=True)
+    expect(master).to_contain_text("**********")
+    person.go("/scrapers/lab/rolled?tab=source&version=1.1.0&against=1.0.0")
+    expect(page.locator(".code .in")).to_contain_text("the price is gone")
+    expect(page.locator(".code .out")).to_contain_text("return 1")
