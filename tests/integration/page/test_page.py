@@ -203,7 +203,7 @@ def test_run_only_the_403s_again(worker: Person, api: httpx.Client, made: dict[s
 
     before = ends()
     page = worker.open(f"/jobs/{made['mixed']}")
-    worker.click(page.get_by_role("button", name=re.compile(r"Run 2 items again \(403")))
+    worker.click(page.get_by_role("button", name=re.compile(r"Run again: 2 items \(403")))
     worker.click(page.get_by_role("dialog").get_by_role("button", name="Run again"))
     expect(page.get_by_text("2 items run again")).to_be_visible()
     until(lambda: has_ended(api, made["mixed"]), "the two have run again")

@@ -59,7 +59,7 @@ export const own = words(
     whyNone: "No item has failed.",
     allErrors: "All failed items",
     redrive: "Run again",
-    redriveGroup: (n: string, why: string) => `Run ${n} items again (${why})`,
+    redriveGroup: (n: string, why: string) => `Run again: ${n} items (${why})`,
     redriveAsk: "Run these items again?",
     redriveAbout: (n: string, why: string) =>
       `${n} failed items (${why}) are tried again from their first attempt. Their old outcome is replaced.`,
@@ -176,7 +176,7 @@ export const own = words(
     whyNone: "실패한 항목이 없습니다.",
     allErrors: "실패한 항목 모두",
     redrive: "다시 실행",
-    redriveGroup: (n: string, why: string) => `${n}개 다시 실행 (${why})`,
+    redriveGroup: (n: string, why: string) => `다시 실행: ${n}개 (${why})`,
     redriveAsk: "이 항목들을 다시 실행할까요?",
     redriveAbout: (n: string, why: string) =>
       `실패한 항목 ${n}개(${why})를 처음부터 다시 시도합니다. 이전 결과는 바뀝니다.`,
