@@ -1315,7 +1315,7 @@ export type JobPolicyCall = {
   mask?: string | null;
   /** Replace by the kind alone, or with a token that is the same for the same value. */
   mask_as?: "mask" | "hash" | null;
-  /** Where it is masked, with commas between: `results` (and with them exports, snapshots and webhooks), `logs` (and errors, progress and `explain`), `html`, other `artifacts`; default: everywhere. */
+  /** Where it is masked, with commas between: `results` (and with them exports, snapshots and webhooks), `logs` (and errors, progress and `explain`), `html`, other `artifacts`, and files that are exported (`exports`, which leaves the results as they are); default: everywhere. */
   mask_in?: string | null;
   /** What the whole job may use up; then it is paused. */
   budget?: Budget;
@@ -1882,7 +1882,7 @@ export type Policy = {
   mask?: string | null;
   /** Replace by the kind alone, or with a token that is the same for the same value. */
   mask_as?: "mask" | "hash" | null;
-  /** Where it is masked, with commas between: `results` (and with them exports, snapshots and webhooks), `logs` (and errors, progress and `explain`), `html`, other `artifacts`; default: everywhere. */
+  /** Where it is masked, with commas between: `results` (and with them exports, snapshots and webhooks), `logs` (and errors, progress and `explain`), `html`, other `artifacts`, and files that are exported (`exports`, which leaves the results as they are); default: everywhere. */
   mask_in?: string | null;
   /** What the run may use in all. */
   budget?: Budget;

@@ -81,8 +81,8 @@ CaptchaMode = Literal["off", "local", "vendor"]
 MaskAs = Literal["mask", "hash"]
 MASK = r"^(none|(email|phone|card|national_id|ip|own)(,(email|phone|card|national_id|ip|own)){0,5})$"
 """Kinds of personal data, with commas between."""
-MASK_PLACES = ("results", "logs", "html", "artifacts")
-MASK_IN = r"^(results|logs|html|artifacts)(,(results|logs|html|artifacts)){0,3}$"
+MASK_PLACES = ("results", "logs", "html", "artifacts", "exports")
+MASK_IN = r"^(results|logs|html|artifacts|exports)(,(results|logs|html|artifacts|exports)){0,4}$"
 """Where it is masked, with commas between."""
 POOL = r"^[a-z0-9][a-z0-9_-]{0,31}$"
 """Name of a pool of proxies."""
@@ -253,7 +253,8 @@ class FetchPolicy(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
         str,
         Rule(
             "Where it is masked, with commas between: `results` (and with them exports, snapshots and webhooks), "
-            "`logs` (and errors, progress and `explain`), `html`, other `artifacts`; default: everywhere.",
+            "`logs` (and errors, progress and `explain`), `html`, other `artifacts`, and files that are exported "
+            "(`exports`, which leaves the results as they are); default: everywhere.",
             pattern=MASK_IN,
             form='places with commas between, e.g. "results,logs"',
         ),

@@ -24,7 +24,17 @@ from scrapeyard.results.comparison import compared_rows
 from scrapeyard.results.exports import protocol
 from scrapeyard.results.exports.process import file_process
 from scrapeyard.results.exports.protocol import ExportProgress, Task, Written
-from scrapeyard.results.feeding import Counted, Fed, ItemReader, change_frames, counted_frames, item_blocks, item_frames
+from scrapeyard.results.feeding import (
+    Counted,
+    Fed,
+    ItemReader,
+    change_frames,
+    counted_frames,
+    item_blocks,
+    item_frames,
+    masked_frames,
+)
+from scrapeyard.results.masking import Masker, Masking
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
@@ -53,8 +63,10 @@ class Exporter:
     name = "exports"
     waits_after_outage = False
 
-    def __init__(self, store: Store, blobs: Blobs, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, blobs: Blobs, clock: Callable[[], float], masking: Masking | None = None) -> None:
+        """`masking` masks personal data where policies ask for it; None: nothing is masked."""
         self._store = store
+        self._masking = masking
         self._blobs = blobs
         self._clock = clock
         self._holder = new_id("exporter")
@@ -160,12 +172,15 @@ class Exporter:
         else:
             blocks = item_blocks(self._store.items, export.job_id)
             frames = item_frames(counted_frames(blocks, self._blobs), watch.fed)
+        masker = None if self._masking is None else self._masking.of(job.policy.fetching)
+        if masker is not None and masker.masks_exports:
+            frames = masked_frames(frames, masker)
         async with file_process(watch.told) as file:
             pieces = file.pieces(Task(wish=export.wish, notes=notes_of(job)), frames)
             size = await self._blobs.put_stream(_key(export), pieces, CONTENT_TYPES[export.wish.format])
             if file.written is None or file.written.bytes != size:
                 raise ExportFailed("the file did not arrive whole in the blob store; ask for it anew")
-            return file.written
+            return file.written if masker is None else _with_counts(file.written, masker)
 
     async def _comparison(self, against: str, job: Job, fed: Fed) -> AsyncIterator[bytes]:
         earlier = await self._with_items(against)
@@ -268,6 +283,12 @@ def _answers(job: Job) -> tuple[str, ...]:
 
 def _key(export: Export) -> str:
     return keys.export(export.job_id, export.id, f"{export.wish.type}.{export.wish.format}")
+
+
+def _with_counts(written: Written, masker: Masker) -> Written:
+    """With a note that says what was masked."""
+    found = ", ".join(f"{kind} {count}" for kind, count in sorted(masker.found.items()))
+    return replace(written, notes=(*written.notes, f"masked: {found}")) if found else written
 
 
 def _given_back(export: Export) -> Export:

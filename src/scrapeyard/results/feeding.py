@@ -6,15 +6,18 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Final, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import ExportFailed, NotFound
+from scrapeyard.framed_process import HEAD
 from scrapeyard.model.job import Item
 from scrapeyard.results import artifacts
 from scrapeyard.results.changes import ChangesMetadata
 from scrapeyard.results.exports import protocol
 from scrapeyard.results.exports.protocol import Line, line_of
+from scrapeyard.results.masking import Masker
 from scrapeyard.store.ports.jobs import ItemFilter, ItemStore
 
 _ITEMS: Final = 250
@@ -48,6 +51,31 @@ async def item_frames(counted: AsyncIterator[Counted], fed: Fed) -> AsyncIterato
     async for frame, items in counted:
         yield frame
         fed(items)
+
+
+async def masked_frames(frames: AsyncIterator[bytes], masker: Masker) -> AsyncIterator[bytes]:
+    """The same frames with personal data masked, in a thread: keys of items stay as they are."""
+    async for frame in frames:
+        yield await asyncio.to_thread(_masked, frame, masker)
+
+
+def _masked(frame: bytes, masker: Masker) -> bytes:
+    letter, body = frame[HEAD - 1 : HEAD], frame[HEAD:]
+    if letter == protocol.LINES:
+        masked: object = [_masked_line(line, masker) for line in protocol.decode_lines(body)]
+    else:
+        masked = masker.value(protocol.decode_rows(body))
+    return protocol.frame(letter, protocol.encode(masked))
+
+
+def _masked_line(line: Line, masker: Masker) -> Line:
+    return replace(
+        line,
+        input=masker.json(line.input),
+        result=masker.json(line.result) if line.result else b"",
+        error=masker.text(line.error),
+        referrer=masker.text(line.referrer),
+    )
 
 
 async def change_frames(blobs: Blobs, job_id: str, fed: Fed) -> AsyncIterator[bytes]:

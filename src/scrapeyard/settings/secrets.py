@@ -10,7 +10,8 @@ from scrapeyard.settings.section import Section
 
 
 class SecretSettings(Section):
-    """The master key, under which secrets in the database are encrypted. At most one of the first three."""
+    """The master key, under which secrets in the database are encrypted (at most one of the first three), and whether
+    content is."""
 
     master_key: SecretStr = Field(
         SecretStr(""),
@@ -27,6 +28,12 @@ class SecretSettings(Section):
     )
     old_master_keys: tuple[SecretStr, ...] = Field(
         (), max_length=10, description="Master keys that were replaced, accepted until `secrets rotate-master` is done."
+    )
+
+    encrypt_content: bool = Field(
+        False,
+        description="Whether inputs, results, logs, errors and other content are encrypted in the database. Older rows "
+        "stay as they are, and both are read either way. The same in every process.",
     )
 
     @model_validator(mode="after")
@@ -46,9 +53,10 @@ class MaskingSettings(Section):
     mask_as: Literal["mask", "hash"] = Field(
         "mask", description="mask: `[email]`; hash: `[email:3f9a1c2b7d10]`, the same for the same value."
     )
-    places: tuple[Literal["results", "logs", "html", "artifacts"], ...] = Field(
+    places: tuple[Literal["results", "logs", "html", "artifacts", "exports"], ...] = Field(
         ("results", "logs", "html", "artifacts"),
-        description="Where they are masked unless policy says (`policy.mask_in`); exports follow results.",
+        description="Where they are masked unless policy says (`policy.mask_in`). Exports follow results; `exports` "
+        "without `results` masks them alone.",
     )
     patterns: tuple[str, ...] = Field(
         (),

@@ -4,7 +4,24 @@ import hashlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, Text, and_, delete, false, func, or_, select, true, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    RowMapping,
+    Select,
+    Table,
+    Text,
+    and_,
+    delete,
+    false,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+    tuple_,
+    update,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import Boolean
@@ -17,6 +34,7 @@ from scrapeyard.store.jobs.rows import to_job
 from scrapeyard.store.jobs.snapshots import SNAPSHOTS
 from scrapeyard.store.operations import STATE
 from scrapeyard.store.ports.forgetting import ForgetTarget
+from scrapeyard.store.tables.content import ContentType, SealedText
 from scrapeyard.store.tables.jobs import ITEMS, JOB_EVENTS, JOBS, OUTCOMES
 from scrapeyard.store.tables.keys import API_KEYS
 from scrapeyard.store.tables.runs import FETCH_METERS, KEYS, RUNS
@@ -192,7 +210,7 @@ class SqlForgetting(SqlPart):
         where: ColumnElement[bool],
         owner: str,
         *,
-        more: Sequence[ColumnElement[Any]] = (),
+        more: Sequence[Column[Any]] = (),
     ) -> list[Any]:
         """Rows in whose columns the target stands, by primary key; of a client, those it owns."""
         ids = list(table.primary_key.columns) + ([ITEMS.c.key] if table is ITEMS else [])
@@ -200,14 +218,33 @@ class SqlForgetting(SqlPart):
             mine = table.c[owner] == target.value if owner else false()
             return list(await self._database.fetch(select(*ids, *more).where(where, mine)))
         columns = [table.c[name] for name in names]
-        has = [contains(column, _needle(column, form)) for column in columns for form in target.forms]
+        has = [contains(column, needle) for column in columns for needle in _needles(column, target)]
         extra = [column for column in columns if column not in ids]
-        rows = await self._database.fetch(select(*ids, *more, *extra).where(where, or_(*has)))
-        return [row for row in rows if any(target.pattern.search(_bytes(row[name])) for name in names)]
+        query = select(*ids, *more, *extra).where(where, or_(*has))
+        kept = [column.name for column in (*ids, *more)]
+        return [
+            {name: row[name] for name in kept}
+            async for row in self._pages(query, list(table.primary_key.columns))
+            if any(target.pattern.search(_bytes(row[name])) for name in names)
+        ]
+
+    async def _pages(self, query: Select[Any], key: Sequence[Column[Any]]) -> AsyncIterator[RowMapping]:
+        """Rows in order of the key, a few at a time: each may have much content."""
+        query = query.order_by(*key).limit(_SOME)
+        rows = await self._database.fetch(query)
+        while rows:
+            for row in rows:
+                yield row
+            after = tuple_(*key) > tuple_(*(rows[-1][column.name] for column in key))
+            rows = await self._database.fetch(query.where(after)) if len(rows) == _SOME else ()
 
 
-def _needle(column: ColumnElement[Any], form: str) -> Any:
-    return form if isinstance(column.type, Text) else form.encode()
+def _needles(column: ColumnElement[Any], target: ForgetTarget) -> list[Any]:
+    """What to look for in a column. Encrypted values are read, since only then is known what stands in them."""
+    kind = column.type
+    forms = list(target.forms) if isinstance(kind, Text | SealedText) else [form.encode() for form in target.forms]
+    marks = [kind.mark] if isinstance(kind, ContentType) else []
+    return [literal(needle) for needle in (*forms, *marks)]
 
 
 def _bytes(value: Any) -> bytes:

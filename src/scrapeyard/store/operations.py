@@ -13,8 +13,10 @@ from sqlalchemy import (
     LargeBinary,
     RowMapping,
     Table,
+    case,
     delete,
     func,
+    literal,
     or_,
     select,
     update,
@@ -24,6 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from scrapeyard.errors import BadRequest, SealBroken
 from scrapeyard.model import Run, WorkerInfo
 from scrapeyard.model.worker import DrainWish
+from scrapeyard.sealing.sealer import MAGIC, OVERHEAD
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.ports.operations import (
     MAX_STATE_KEYS,
@@ -38,6 +41,7 @@ from scrapeyard.store.ports.operations import (
 )
 from scrapeyard.store.ports.runs import KeyedAnswer
 from scrapeyard.store.runs.rows import queued_row, run_statements
+from scrapeyard.store.tables.content import Sealed
 from scrapeyard.store.tables.runs import FETCH_METERS, ID, KEYS, LEADERS, METADATA, WORKERS
 from scrapeyard.telemetry.events import get_log
 
@@ -254,7 +258,7 @@ STATE = Table(
     METADATA,
     Column("scraper_id", ID, primary_key=True),
     Column("key", ID, primary_key=True),
-    Column("value", LargeBinary, nullable=False),
+    Column("value", Sealed("scraper_state.value"), nullable=False),
     Column("changed_at", Double, nullable=False),
 )
 
@@ -293,8 +297,9 @@ class SqlState(SqlPart):
 
     async def entries(self, scraper_id: str) -> tuple[StateEntry, ...]:
         """Every key of a scraper, in order."""
-        size = func.length(STATE.c.value).label("bytes")
-        query = select(STATE.c.key, size, STATE.c.changed_at).where(STATE.c.scraper_id == scraper_id)
+        sealed = func.substr(STATE.c.value, 1, len(MAGIC)) == literal(MAGIC)
+        size = func.length(STATE.c.value) - case((sealed, OVERHEAD), else_=0)
+        query = select(STATE.c.key, size.label("bytes"), STATE.c.changed_at).where(STATE.c.scraper_id == scraper_id)
         return tuple(StateEntry(**row) for row in await self._database.fetch(query.order_by(STATE.c.key)))
 
     async def clear(self, scraper_id: str) -> int:

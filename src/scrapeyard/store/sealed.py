@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
 from msgspec import json
-from sqlalchemy import Column, LargeBinary, Table, delete, func, literal, select, tuple_, update
+from sqlalchemy import Column, LargeBinary, Table, delete, func, literal, select, tuple_, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.errors import SealBroken
@@ -17,6 +17,7 @@ from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.operations import SESSIONS, session_place
 from scrapeyard.store.ports.overrides import pool_place
 from scrapeyard.store.ports.secrets import StoredSecret
+from scrapeyard.store.tables.content import Sealed
 from scrapeyard.store.tables.jobs import JOBS
 from scrapeyard.store.tables.runs import PROXY_POOLS
 from scrapeyard.store.tables.schedules import DELIVERIES, RUN_WATCHES, SCHEDULES
@@ -163,7 +164,8 @@ class ClearValues:
 
     async def _replace(self, table: Table, column: Column[Any], row: Any, sealed: bytes | str) -> int:
         key = list(table.primary_key)
-        same = [part == value for part, value in zip((*key, column), (*row[: len(key)], row[-1]), strict=True)]
+        stored = type_coerce(column, LargeBinary()) if isinstance(column.type, Sealed) else column
+        same = [part == value for part, value in zip((*key, stored), (*row[: len(key)], row[-1]), strict=True)]
         changed = await self._database.change(update(table).where(*same).values({column: sealed}).returning(key[0]))
         return len(changed)
 

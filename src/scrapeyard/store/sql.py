@@ -38,7 +38,8 @@ class SqlStore(Store):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 
     Several processes may share either. A `temporary` SQLite file may be damaged if the machine fails. `masters` wrap
-    the keys that seal secrets; if None, secrets are stored in clear. Raises SettingsInvalid for any other URL.
+    the keys that seal secrets; if None, secrets are stored in clear. With `encrypts`, inputs, results, logs and other
+    content are sealed, too. Raises SettingsInvalid for any other URL.
     """
 
     def __init__(
@@ -46,10 +47,11 @@ class SqlStore(Store):
         url: str,
         *,
         temporary: bool = False,
+        encrypts: bool = False,
         masters: Masters | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        self._database = database = Database(url, temporary=temporary, metrics=metrics)
+        self._database = database = Database(url, temporary=temporary, encrypts=encrypts, metrics=metrics)
         self._masters = masters
         self.sealer = database.sealer
         self.data_keys = SqlDataKeys(database)

@@ -29,7 +29,7 @@ def make_store(settings: Settings, *, temporary: bool = False, metrics: Metrics 
         return SqlStore(url, temporary=True, metrics=metrics)
     from scrapeyard.wiring.masters import make_masters  # noqa: PLC0415 - a job without a server needs none
 
-    return SqlStore(url, masters=make_masters(settings), metrics=metrics)
+    return SqlStore(url, encrypts=settings.secrets.encrypt_content, masters=make_masters(settings), metrics=metrics)
 
 
 def make_queue(settings: Settings) -> Queue:

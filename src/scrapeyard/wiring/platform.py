@@ -31,6 +31,7 @@ from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
+from scrapeyard.results.masking import Masking
 from scrapeyard.results.running_manifests import RunningManifests
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
@@ -52,7 +53,6 @@ from scrapeyard.wiring.preparer import start_preparer
 from scrapeyard.wiring.starting import ALL_ROLES, Role, load, only_one, patiently
 from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder
 from scrapeyard.worker.attempts.live import LiveViews
-from scrapeyard.worker.attempts.masking import Masking
 from scrapeyard.worker.attempts.parts import AttemptParts
 from scrapeyard.worker.batches.batches import Batches, BatchParts
 from scrapeyard.worker.loop import Worker
@@ -239,7 +239,7 @@ class Platform:
 
     async def _start_dispatcher(self, base: "_Base") -> None:
         settings, store, blobs = self.settings, base.store, base.blobs
-        exporter = Exporter(store, blobs, time.time)
+        exporter = Exporter(store, blobs, time.time, self._masking(base))
         await self._up(exporter.start, exporter.stop)
         manifests = RunningManifests(store, blobs, time.time)
         finisher = Finisher(store, blobs, exporter, time.time, manifests)
@@ -345,7 +345,7 @@ class Platform:
             live=live,
             meters=base.engine.meters,
             runs=base.store.runs,
-            masking=Masking(settings.masking, base.store.sealer.derive("masking")),
+            masking=self._masking(base),
         )
 
     def _item_ended(self, outcome: ItemOutcome) -> None:
@@ -356,6 +356,9 @@ class Platform:
         self._ended()
         if self._jobs_only and self._dispatcher is not None:
             self._dispatcher.wake()
+
+    def _masking(self, base: "_Base") -> Masking:
+        return Masking(self.settings.masking, base.store.sealer.derive("masking"))
 
     def _start_traces(self) -> None:
         settings = self.settings.telemetry

@@ -18,13 +18,16 @@ from msgspec.structs import replace
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.errors import BlobsUnavailable, Unavailable
-from scrapeyard.model import ExitReason
+from scrapeyard.model import ExitReason, FetchPolicy
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, SnapshotPolicy
 from scrapeyard.results import artifacts
 from scrapeyard.results.exporter import LEASE_SECONDS, MOST_ATTEMPTS, Exporter
 from scrapeyard.results.exports.columns import DIFF, FULL, SEO
 from scrapeyard.results.finishing import Finisher, wished_id
+from scrapeyard.results.masking import Masking
+from scrapeyard.settings import MaskingSettings
+from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.sql import SqlStore
 from tests.contract.blobs.test_blobs import bucket_settings
 from tests.contract.finished_jobs import NOW, Ended, bad, finished_job, good
@@ -110,6 +113,24 @@ async def test_every_item_has_one_row(store: SqlStore, blobs: ObjectBlobs, clock
     assert found["title"][7] == f"{mark}=Thing 7, “quoted” \n한국어"
     assert found["images"][7] == "a|b"
     assert made.key == f"job_1/exports/export_1/full.{format_}"
+
+
+@on_sqlite
+async def test_exports_alone_are_masked_and_the_counts_are_told(
+    store: SqlStore, blobs: ObjectBlobs, clock: Clock
+) -> None:
+    told = {"name": "Ann", "contact": "ann@shop.example or +34 600 100 200", "card": 4111111111111111}
+    job = await finished_job(store, [good(0, told), good(1, {"name": "Bob"})])
+    masks = FetchPolicy(mask="email,card", mask_in="exports")
+    await store.jobs.set_policy(job.id, replace(job.policy, fetching=masks))
+    assert await store.exports.add(wished("records", "jsonl"))
+    made = await Exporter(store, blobs, clock, Masking(MaskingSettings())).make("export_1")
+    assert made is not None
+    assert made.notes[-1] == "masked: card 1, email 1"
+    lines = [json.loads(line) for line in (await blobs.get(made.key)).splitlines()]
+    assert (lines[0]["contact"], lines[0]["card"]) == ("[email] or +34 600 100 200", "[card]")
+    items = (await store.items.page(job.id, ItemFilter(), None, 10)).items
+    assert json.loads(bytes(items[0].result or b"")) == told
 
 
 @on_sqlite

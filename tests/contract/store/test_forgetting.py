@@ -3,6 +3,7 @@ found anywhere."""
 
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from scrapeyard.model.webhook import WebhookDelivery
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.results.feeding import item_blocks
 from scrapeyard.results.manifests import write_manifests
+from scrapeyard.sealing.masters import LocalMasters
 from scrapeyard.settings import RetentionSettings, Settings
 from scrapeyard.store.ports.exports import PageState, Snapshot
 from scrapeyard.store.ports.jobs import ItemFilter
@@ -62,6 +64,12 @@ async def pages(redis_url: str) -> AsyncIterator[RedisPages]:
 
 @pytest.fixture
 async def forgetting(store: SqlStore, blobs: ObjectBlobs, pages: RedisPages) -> AsyncIterator[Forgetting]:
+    async with forgetting_on(store, blobs, pages) as forgetting:
+        yield forgetting
+
+
+@asynccontextmanager
+async def forgetting_on(store: SqlStore, blobs: ObjectBlobs, pages: RedisPages) -> AsyncIterator[Forgetting]:
     queue = MemoryQueue()
     await queue.start()
     caching = Caching(Settings(), queue, pages, None)  # type: ignore[arg-type] # it warms nothing here
@@ -210,6 +218,41 @@ async def test_a_url_is_found_nowhere_afterwards(
     assert await blobs.size(keys.manifest(job.id, "full", 1))
     again = await forgetting.forget(call)
     assert not any(again.counts.values())
+
+
+async def test_encrypted_content_is_nowhere_in_clear_and_is_forgotten(
+    migrated_url: str, blobs: ObjectBlobs, pages: RedisPages, tmp_path: Path, valkey_server: ValkeyServer
+) -> None:
+    masters = LocalMasters([b"k" * 32])
+    store = SqlStore(migrated_url, encrypts=True, masters=masters)
+    await store.start()
+    kept = await a_forgettable_run(store, blobs, SECRET)
+    job = await a_job_of(store, blobs, SECRET, "https://shop.example/else")
+    await the_rest(store, SECRET, "")
+    await store.state.change("shop/product", "k", SECRET.encode(), NOW)
+    where = await found_in(store, tmp_path, valkey_server, SECRET)
+    assert not [name for name in where if name in METADATA.tables or name.startswith("copy.db")]
+    await store.stop()
+    store = SqlStore(migrated_url, masters=masters)  # switched off: what was encrypted is read
+    await store.start()
+    run = await store.runs.get(kept)
+    assert run is not None
+    assert SECRET.encode() in bytes(run.input)
+    assert run.fetches[0].url == SECRET
+    items = (await store.items.page(job.id, ItemFilter(), None, 10)).items
+    assert (items[0].referrer, items[0].logs[0].text) == (SECRET, SECRET)
+    assert [entry.bytes for entry in await store.state.entries("shop/product")] == [len(SECRET)]
+    assert (await store.snapshots.get("nightly", ["p"]))["p"].state.fields == {"url": SECRET}
+    async with forgetting_on(store, blobs, pages) as forgetting:
+        done = await forgetting.forget(ForgetCall(url=SECRET))
+    assert [done.counts[kind] for kind in ("runs", "items", "schedules", "webhook_messages", "snapshots", "state")] == [
+        1
+    ] * 6
+    assert await store.runs.get(kept) is None
+    items = (await store.items.page(job.id, ItemFilter(), None, 10)).items
+    assert [(item.key, item.referrer) for item in items] == [("forgotten-0", ""), ("item-1", "")]
+    assert (await fetched(store, job)).source == {"kind": "list", "note": "forgotten:"}  # type: ignore[arg-type]
+    await store.stop()
 
 
 async def test_a_client_is_found_nowhere_afterwards(

@@ -96,8 +96,14 @@ def policy_of(call: JobPolicyCall, scraper: Scraper) -> JobPolicy:
         retries = scraper.policy.retries
     timeout = scraper.policy.timeout_seconds if call.timeout_seconds is None else call.timeout_seconds
     stated = _stated(call)
-    kept = stated.fetching.retention.over(scraper.policy.fetching.retention)  # the dispatcher knows no manifests
-    fetching = replace(stated.fetching, retention=kept)
+    asked, default = stated.fetching, scraper.policy.fetching
+    fetching = replace(  # the dispatcher knows no manifests
+        asked,
+        retention=asked.retention.over(default.retention),
+        mask=asked.mask or default.mask,
+        mask_as=asked.mask_as or default.mask_as,
+        mask_in=asked.mask_in or default.mask_in,
+    )
     return replace(stated, max_attempts=1 + retries, timeout_seconds=timeout, fetching=fetching)
 
 

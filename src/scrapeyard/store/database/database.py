@@ -17,6 +17,7 @@ from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.store.database.backend import Backend, Engines
 from scrapeyard.store.database.migrate import migrate
 from scrapeyard.store.database.transaction import Work
+from scrapeyard.store.tables.content import ContentSealer
 from scrapeyard.telemetry.metrics import Metrics
 
 T = TypeVar("T")
@@ -33,11 +34,13 @@ class Database:
     """Connections for reading and writing. Raises StoreUnavailable for every failure of the database; errors of the
     data (a constraint, a value that cannot be stored) propagate."""
 
-    def __init__(self, url: str, *, temporary: bool = False, metrics: Metrics | None = None) -> None:
-        self.backend = _backend(url, temporary=temporary)
-        self._metrics = metrics or Metrics()
+    def __init__(
+        self, url: str, *, temporary: bool = False, encrypts: bool = False, metrics: Metrics | None = None
+    ) -> None:
         self.sealer = Sealer()
         """Seals secrets before they are written; it gets its keys after the start."""
+        self.backend = _backend(url, ContentSealer(self.sealer, encrypts=encrypts), temporary=temporary)
+        self._metrics = metrics or Metrics()
         self._engines: Engines | None = None
         self._busy: set[asyncio.Task[Any]] = set()
 
@@ -174,7 +177,7 @@ class SqlPart:
         self._database = database
 
 
-def _backend(url: str, *, temporary: bool) -> Backend:
+def _backend(url: str, content: ContentSealer, *, temporary: bool) -> Backend:
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -182,9 +185,9 @@ def _backend(url: str, *, temporary: bool) -> Backend:
     if parsed.drivername == "sqlite":
         from scrapeyard.store.database.sqlite import Sqlite  # noqa: PLC0415 - either dialect loads slowly
 
-        return Sqlite(parsed, temporary=temporary)
+        return Sqlite(parsed, content, temporary=temporary)
     if parsed.drivername in ("postgresql", "postgres"):
         from scrapeyard.store.database.postgres import Postgres  # noqa: PLC0415 - the same
 
-        return Postgres(parsed)
+        return Postgres(parsed, content)
     raise SettingsInvalid(f"database_url: {parsed.drivername} is not known; take sqlite or postgresql")

@@ -23,6 +23,7 @@ from scrapeyard.errors import SettingsInvalid
 from scrapeyard.extras import missing
 from scrapeyard.store.database.backend import Engines
 from scrapeyard.store.database.transaction import BulkInsert, Execute, StatementCache, T, Work
+from scrapeyard.store.tables.content import CLEAR, ContentSealer
 
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 20.0
@@ -43,14 +44,15 @@ class Postgres:
 
     insert = staticmethod(postgresql.insert)
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, content: ContentSealer = CLEAR) -> None:
         """Raises SettingsInvalid: the driver is an extra."""
         if words := missing("postgres"):
             raise SettingsInvalid(f"database_url: {words}")
         unknown = sorted(set(url.query) - _OPTIONS)
         if unknown:
             raise SettingsInvalid(f"database_url: unknown option {unknown[0]}; known are {', '.join(sorted(_OPTIONS))}")
-        self._phrases = StatementCache(_DIALECT)
+        self._content = content
+        self._phrases = StatementCache(_DIALECT, content)
         self._settings: dict[str, Any] = {"application_name": url.query.get("application_name", "scrapeyard")}
         query = {name: value for name, value in url.query.items() if name in ("host", "port")}
         self._tls = _tls({name: str(value) for name, value in url.query.items() if name.startswith("ssl")})
@@ -75,10 +77,10 @@ class Postgres:
 
     async def _do(self, connection: AsyncConnection, step: Execute | BulkInsert) -> Any:
         if isinstance(step, BulkInsert):
-            return await _put(connection, step)
+            return await _put(connection, step.table, self._content.sealed_rows(step.table, step.rows))
         words, values = self._phrases.phrase(step)
         result = await connection.exec_driver_sql(words, values)
-        return result.all() if result.returns_rows else []
+        return self._phrases.opened(step, result.all()) if result.returns_rows else []
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[AsyncConnection]:
@@ -111,7 +113,9 @@ class Postgres:
         arguments = {"timeout": CONNECT_SECONDS, "command_timeout": ANSWER_SECONDS, "server_settings": self._settings}
         if self._tls is not None:
             arguments["ssl"] = self._tls
-        return create_async_engine(self._url, connect_args=arguments, hide_parameters=True, **options)
+        engine = create_async_engine(self._url, connect_args=arguments, hide_parameters=True, **options)
+        self._content.attach(engine.dialect)
+        return engine
 
 
 def _tls(given: Mapping[str, str]) -> str | ssl.SSLContext | None:
@@ -152,12 +156,12 @@ class _Reader:
         await self._engine.dispose()
 
 
-async def _put(connection: AsyncConnection, put: BulkInsert) -> int:
+async def _put(connection: AsyncConnection, table: Table, rows: Sequence[tuple[Any, ...]]) -> int:
     """One statement with an array for each column."""
-    if not put.rows:
+    if not rows:
         return 0
-    arrays = tuple(map(list, zip(*put.rows, strict=True)))
-    return (await connection.exec_driver_sql(_insert_arrays(put.table), arrays)).rowcount
+    arrays = tuple(map(list, zip(*rows, strict=True)))
+    return (await connection.exec_driver_sql(_insert_arrays(table), arrays)).rowcount
 
 
 @cache

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Executable, Row, create_engine, event
+from sqlalchemy import Connection, Executable, Row, Table, create_engine, event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -25,7 +25,8 @@ from sqlalchemy.pool import NullPool
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.store.database.backend import Engines
-from scrapeyard.store.database.transaction import BulkInsert, Execute, Script, StatementCache, T, Work
+from scrapeyard.store.database.transaction import Execute, Script, StatementCache, T, Work
+from scrapeyard.store.tables.content import CLEAR, ContentSealer
 
 NEW_SCHEMA: Final = Path(__file__).parent.parent / "migrations" / "sqlite.sql"
 BUSY_SECONDS: Final = 10.0
@@ -42,19 +43,20 @@ class Sqlite:
 
     insert = staticmethod(sqlite.insert)
 
-    def __init__(self, url: URL, *, temporary: bool = False) -> None:
+    def __init__(self, url: URL, content: ContentSealer = CLEAR, *, temporary: bool = False) -> None:
         if not url.database or url.database == ":memory:" or url.query:
             raise SettingsInvalid("database_url: name a file without options, as in sqlite:///scrapeyard.db")
         self._path = Path(url.database)
         self._synchronous = "OFF" if temporary else "NORMAL"
-        self._phrases = StatementCache(sqlite.dialect(paramstyle="qmark"))
+        self._content = content
+        self._phrases = StatementCache(sqlite.dialect(paramstyle="qmark"), content)
         self._url = url.set(drivername="sqlite+aiosqlite")
 
     def open(self) -> Engines:
         """A few readers and one writer."""
         writer = self._engine(pool_size=1, max_overflow=0, pool_timeout=BUSY_SECONDS)
         event.listen(writer.sync_engine, "begin", _begin_immediate)
-        return Engines(_Reader(self._url), writer)
+        return Engines(_Reader(self._url, self._content), writer)
 
     async def play(self, engines: Engines, work: Work[T]) -> T:
         """Run it in one call to the writing connection's thread: switching threads takes longer than a statement."""
@@ -84,9 +86,10 @@ class Sqlite:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             if isinstance(step, Execute):
-                answer = connection.execute(*self._phrases.phrase(step)).fetchall()
+                rows = connection.execute(*self._phrases.phrase(step)).fetchall()
+                answer = self._phrases.opened(step, rows)
             else:
-                answer = _put(connection, step)
+                answer = _put(connection, step.table, self._content.sealed_rows(step.table, step.rows))
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[AsyncConnection]:
@@ -132,6 +135,7 @@ class Sqlite:
 
     def _engine(self, **options: Any) -> AsyncEngine:
         engine = create_async_engine(self._url, connect_args={"timeout": BUSY_SECONDS}, hide_parameters=True, **options)
+        self._content.attach(engine.dialect)
         event.listen(engine.sync_engine, "connect", _preparing(_CACHE_KB, self._synchronous))
         return engine
 
@@ -139,7 +143,7 @@ class Sqlite:
 class _Reader:
     """A few connections, each used by one thread at a time."""
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, content: ContentSealer) -> None:
         self._engine = create_engine(
             url.set(drivername="sqlite+pysqlite"),
             connect_args={"timeout": BUSY_SECONDS},
@@ -149,6 +153,7 @@ class _Reader:
             isolation_level="AUTOCOMMIT",
             skip_autocommit_rollback=True,
         )
+        content.attach(self._engine.dialect)
         event.listen(self._engine, "connect", _preparing(_CACHE_KB // _READERS, "NORMAL"))
         self._threads = ThreadPoolExecutor(_READERS, "sqlite-reader")
 
@@ -190,14 +195,14 @@ def _vacuum(connection: sqlite3.Connection) -> None:
         raise DBAPIError.instance("VACUUM", (), error, sqlite3.Error) from error
 
 
-def _put(connection: sqlite3.Connection, put: BulkInsert) -> int:
+def _put(connection: sqlite3.Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> int:
     """Insert many rows with each statement: every statement hands the interpreter to another thread and waits for it.
     Of few sizes, so that the driver keeps them prepared."""
     new = at = 0
     for size in _ROWS:
-        while len(put.rows) - at >= size:
-            values = list(chain.from_iterable(put.rows[at : at + size]))
-            new += connection.execute(_insertion(put.table.name, len(put.table.c), size), values).rowcount
+        while len(rows) - at >= size:
+            values = list(chain.from_iterable(rows[at : at + size]))
+            new += connection.execute(_insertion(table.name, len(table.c), size), values).rowcount
             at += size
     return new
 

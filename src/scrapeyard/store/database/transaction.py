@@ -1,8 +1,8 @@
 """Transactions written as scripts: generators that yield statements and receive their rows.
 
 A script does not depend on how it is run: on SQLite in one call to the connection's thread, on PostgreSQL statement by
-statement. Statements are compiled once. Values pass to and from the driver unchanged: SQLite returns 0 and 1 for
-booleans.
+statement. Statements are compiled once. Values pass to and from the driver unchanged, but for columns with content:
+SQLite returns 0 and 1 for booleans.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import ClauseElement, Dialect, Table
+
+from scrapeyard.store.tables.content import ContentSealer, ContentType
 
 T = TypeVar("T")
 
@@ -34,22 +36,63 @@ Work = Callable[[], Script[T]]
 """Starts the script anew, since it may be run again."""
 
 
+class CompiledPhrase(NamedTuple):
+    """A statement as the driver takes it."""
+
+    words: str
+    names: Sequence[str]
+    values: Mapping[str, Any]
+    sealed: Mapping[str, ContentType]
+    """Parameters with content."""
+    opened: Sequence[tuple[int, ContentType]]
+    """Columns of the rows with content."""
+
+
 class StatementCache:
     """Statements compiled for one dialect."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, content: ContentSealer) -> None:
         self._dialect = dialect
-        self._known: WeakKeyDictionary[ClauseElement, tuple[str, Sequence[str], dict[str, Any]]] = WeakKeyDictionary()
+        self._content = content
+        self._known: WeakKeyDictionary[ClauseElement, CompiledPhrase] = WeakKeyDictionary()
 
     def phrase(self, ask: Execute) -> tuple[str, tuple[Any, ...]]:
         """The SQL text and its values, in order."""
-        known = self._known.get(ask.statement)
-        if known is None:
-            known = self._known[ask.statement] = self._compiled(ask.statement)
-        words, names, values = known
-        given = {**values, **ask.given}
-        return words, tuple([given[name] for name in names])
+        known = self._of(ask.statement)
+        given = {**known.values, **ask.given}
+        for name, kind in known.sealed.items():
+            given[name] = kind.sealed(given[name], self._content)
+        return known.words, tuple([given[name] for name in known.names])
 
-    def _compiled(self, statement: ClauseElement) -> tuple[str, Sequence[str], dict[str, Any]]:
+    def opened(self, ask: Execute, rows: Sequence[Any]) -> Sequence[Any]:
+        """The rows that the statement returned, in clear."""
+        columns = self._of(ask.statement).opened
+        return [self._opened_row(row, columns) for row in rows] if columns else rows
+
+    def _opened_row(self, row: Any, columns: Sequence[tuple[int, ContentType]]) -> tuple[Any, ...]:
+        values = list(row)
+        for index, kind in columns:
+            values[index] = kind.opened(values[index], self._content)
+        return tuple(values)
+
+    def _of(self, statement: ClauseElement) -> CompiledPhrase:
+        known = self._known.get(statement)
+        if known is None:
+            known = self._known[statement] = self._compiled(statement)
+        return known
+
+    def _compiled(self, statement: ClauseElement) -> CompiledPhrase:
         compiled: Any = statement.compile(dialect=self._dialect, compile_kwargs={"render_postcompile": True})
-        return str(compiled), compiled.positiontup or (), dict(compiled.params)
+        return CompiledPhrase(
+            words=str(compiled),
+            names=compiled.positiontup or (),
+            values=dict(compiled.params),
+            sealed={
+                name: bind.type for bind, name in compiled.bind_names.items() if isinstance(bind.type, ContentType)
+            },
+            opened=[
+                (index, column.type)
+                for index, column in enumerate(compiled._result_columns)
+                if isinstance(column.type, ContentType)
+            ],
+        )

@@ -45,6 +45,5 @@ def to_event(row: RowMapping) -> JobEvent:
 
 
 def _is_told(job: Fields, kind: JobEventKind, data: bytes, now: float) -> Script[bool]:
-    same = select(JOB_EVENTS.c.number).where(JOB_EVENTS.c.job == job["number"], JOB_EVENTS.c.kind == str(kind))
-    same = same.where(JOB_EVENTS.c.at == now, JOB_EVENTS.c.data == data).limit(1)
-    return bool((yield Execute(same)))
+    same = select(JOB_EVENTS.c.data).where(JOB_EVENTS.c.job == job["number"], JOB_EVENTS.c.kind == str(kind))
+    return any(told == data for (told,) in (yield Execute(same.where(JOB_EVENTS.c.at == now))))

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import json
-from sqlalchemy import BigInteger, Column, LargeBinary, RowMapping, Table, Text, delete, or_, select
+from sqlalchemy import BigInteger, Column, RowMapping, Table, delete, or_, select
 
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.ports.exports import PageState, Snapshot
+from scrapeyard.store.tables.content import Sealed, SealedText
 from scrapeyard.store.tables.runs import ID, METADATA
 
 SNAPSHOTS = Table(
@@ -15,11 +16,11 @@ SNAPSHOTS = Table(
     METADATA,
     Column("scope", ID, primary_key=True),
     Column("page", ID, primary_key=True),
-    Column("url", Text, nullable=False),
+    Column("url", SealedText("snapshots.url"), nullable=False),
     Column("job_id", ID, nullable=False),
     Column("seq", BigInteger, nullable=False),
-    Column("state", LargeBinary, nullable=False),
-    Column("before", LargeBinary),
+    Column("state", Sealed("snapshots.state"), nullable=False),
+    Column("before", Sealed("snapshots.before")),
 )
 
 _STATE: Final = json.Decoder(PageState)

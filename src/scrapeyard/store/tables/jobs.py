@@ -21,6 +21,7 @@ from sqlalchemy import (
     false,
 )
 
+from scrapeyard.store.tables.content import Sealed, SealedText
 from scrapeyard.store.tables.runs import ID, METADATA, index_where
 
 NUMBER = BigInteger().with_variant(Integer(), "sqlite")
@@ -70,8 +71,8 @@ JOBS = Table(
     Column("policy", LargeBinary, nullable=False),
     Column("exports", LargeBinary, nullable=False),
     Column("webhook", LargeBinary),
-    Column("source", LargeBinary, nullable=False),
-    Column("fault", LargeBinary),
+    Column("source", Sealed("jobs.source"), nullable=False),
+    Column("fault", Sealed("jobs.fault")),
     Column("breaker", LargeBinary, nullable=False),
     Column("use", LargeBinary, nullable=False),
     Column("http_statuses", LargeBinary),
@@ -118,9 +119,9 @@ ITEMS = Table(
     Column("job", NUMBER, primary_key=True, autoincrement=False),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     Column("key", ID, nullable=False),
-    Column("input", LargeBinary, nullable=False),
+    Column("input", Sealed("items.input"), nullable=False),
     Column("depth", Integer),
-    Column("referrer", Text),
+    Column("referrer", SealedText("items.referrer")),
     UniqueConstraint("job", "key", name="items_by_key"),
     CheckConstraint("seq >= 0", name="items_seq"),
     sqlite_with_rowid=False,
@@ -193,11 +194,11 @@ OUTCOMES = Table(
     Column("finished_at", Double, nullable=False),
     Column("result_key", Text, nullable=False),
     Column("result_bytes", BigInteger, nullable=False),
-    Column("result", LargeBinary),
-    Column("error", LargeBinary),
+    Column("result", Sealed("outcomes.result")),
+    Column("error", Sealed("outcomes.error")),
     Column("usage", LargeBinary),
-    Column("artifacts", LargeBinary),
-    Column("logs", LargeBinary),
+    Column("artifacts", Sealed("outcomes.artifacts")),
+    Column("logs", Sealed("outcomes.logs")),
     Column("http_status", Integer),
     CheckConstraint("attempt >= 1", name="outcomes_attempt"),
     CheckConstraint("ok = (exit_reason IN ('succeeded', 'gone', 'skipped'))", name="outcomes_ok"),
@@ -215,7 +216,7 @@ JOB_EVENTS = Table(
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("at", Double, nullable=False),
     Column("kind", Text, nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    Column("data", Sealed("job_events.data"), nullable=False),
     sqlite_with_rowid=False,
 )
 

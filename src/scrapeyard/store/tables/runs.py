@@ -21,6 +21,8 @@ from sqlalchemy import (
     text,
 )
 
+from scrapeyard.store.tables.content import Sealed
+
 METADATA = MetaData()
 
 ID = Text().with_variant(Text(collation="C"), "postgresql")
@@ -63,13 +65,13 @@ RUNS = Table(
     Column("result_key", Text, nullable=False),
     Column("result_bytes", BigInteger, nullable=False),
     Column("logs_cut", Boolean, nullable=False),
-    Column("input", LargeBinary, nullable=False),
+    Column("input", Sealed("runs.input"), nullable=False),
     Column("fetching", LargeBinary),
     Column("resolved", LargeBinary),
-    Column("error", LargeBinary),
-    Column("report", LargeBinary),
-    Column("result", LargeBinary),
-    Column("logs", LargeBinary),
+    Column("error", Sealed("runs.error")),
+    Column("report", Sealed("runs.report")),
+    Column("result", Sealed("runs.result")),
+    Column("logs", Sealed("runs.logs")),
     Column("owner", Text, nullable=False, server_default=""),
     Column("swept", LargeBinary),
     Column("sweep_at", Double),

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
+from scrapeyard.store.tables.content import Sealed
 from scrapeyard.store.tables.jobs import JOBS
 from scrapeyard.store.tables.runs import ID, METADATA, index_where
 
@@ -25,7 +26,7 @@ SCHEDULES = Table(
     Column("id", ID, primary_key=True),
     Column("name", Text, nullable=False),
     Column("target", Text, nullable=False),
-    Column("template", LargeBinary, nullable=False),
+    Column("template", Sealed("schedules.template"), nullable=False),
     Column("cron", Text, nullable=False),
     Column("every_seconds", Double),
     Column("time_zone", Text, nullable=False),
@@ -83,14 +84,14 @@ DELIVERIES = Table(
     Column("url", Text, nullable=False),
     Column("host", Text, nullable=False),
     Column("secret", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),
+    Column("body", Sealed("webhook_deliveries.body"), nullable=False),
     Column("state", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("next_at", Double),
     Column("give_up_at", Double, nullable=False),
     Column("finished_at", Double),
-    Column("log", LargeBinary, nullable=False),
+    Column("log", Sealed("webhook_deliveries.log"), nullable=False),
     Column("holder", Text, nullable=False),
     Column("lease_until", Double),
     Column("owner", Text, nullable=False, server_default=""),

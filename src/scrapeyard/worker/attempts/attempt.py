@@ -28,9 +28,9 @@ from scrapeyard.model import (
     Usage,
 )
 from scrapeyard.repository.trust.secrets import redact, redact_json
+from scrapeyard.results.masking import Masker
 from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.worker.attempts.browsing import OpenBrowsers
-from scrapeyard.worker.attempts.masking import Masker
 from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.retrying import NextAttempt, postponement
 from scrapeyard.worker.attempts.steps import (

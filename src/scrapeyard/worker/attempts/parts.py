@@ -18,12 +18,12 @@ from scrapeyard.model import (
 )
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
+from scrapeyard.results.masking import Masking
 from scrapeyard.sandbox.port import Sandbox, Series
 from scrapeyard.store.ports.operations import StateStore
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.worker.attempts.environments import Prepared, Preparer
 from scrapeyard.worker.attempts.live import LiveViews
-from scrapeyard.worker.attempts.masking import Masking
 from scrapeyard.worker.attempts.retrying import RetryRules
 from scrapeyard.worker.attempts.slots import SlotLease
 from scrapeyard.worker.attempts.waiting import SiteWait

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.model import FetchPolicy
+from scrapeyard.results.masking import LONGEST, Masker, Masking, _Stage
 from scrapeyard.settings import MaskingSettings
-from scrapeyard.worker.attempts.masking import LONGEST, Masker, Masking, _Stage
 
 ALL = "email,phone,card,national_id,ip"
 FOUND = {

@@ -1,4 +1,5 @@
-"""Masks personal data in what a run leaves: results, logs, errors, URLs in `explain`, artifacts that are text.
+"""Masks personal data in what a run leaves: results, logs, errors, URLs in `explain`, artifacts that are text; and in
+exports.
 
 Patterns are bounded and look at ASCII, so that text of any length takes linear time and pages need not be decoded. What
 is found depends on how it is written: docs/data-protection.md lists it.
@@ -209,6 +210,11 @@ class Masker:
         if not self._is_masked(content_type):
             return data
         return await self._run(data, lambda masker: masker.text(data.decode("latin-1")).encode("latin-1"))
+
+    @property
+    def masks_exports(self) -> bool:
+        """Whether files that are exported are masked when they are written."""
+        return "exports" in self._places
 
     async def _run(self, data: bytes, work: "Callable[[Masker], bytes]") -> bytes:
         if len(data) <= _IN_THREAD:
