@@ -225,6 +225,10 @@ export type BudgetCall = {
   fetches?: number;
   /** Megabytes received. */
   mb?: number;
+  /** Megabytes without a proxy. */
+  direct_mb?: number;
+  /** Megabytes through datacenter proxies. */
+  datacenter_mb?: number;
   /** Megabytes through residential proxies and unlockers. */
   residential_mb?: number;
   /** Seconds that browser contexts are open. */
@@ -285,6 +289,10 @@ export type ClientBudget = {
   fetches: number;
   /** Megabytes received; 0: no limit. */
   mb: number;
+  /** Megabytes without a proxy; 0: no limit. */
+  direct_mb: number;
+  /** Megabytes through datacenter proxies; 0: no limit. */
+  datacenter_mb: number;
   /** Megabytes through residential proxies and unlockers; 0: no limit. */
   residential_mb: number;
   /** Seconds that browser contexts are open; 0: no limit. */
@@ -297,6 +305,8 @@ export type ClientLimits = {
   rate: number;
   /** Runs at once; 0: no limit. */
   concurrency: number;
+  /** Megabytes of one call's body; 0: what the gateway takes. */
+  body_mb: number;
   /** Of each day, in UTC. */
   daily: ClientBudget;
   /** Of each month, in UTC. */
@@ -1482,6 +1492,8 @@ export type LimitsCall = {
   rate?: number;
   /** Runs at once. */
   concurrency?: number;
+  /** Megabytes of one call's body, within what the gateway takes. */
+  body_mb?: number;
   /** Of each day, in UTC. */
   daily?: BudgetCall;
   /** Of each month, in UTC. */

@@ -45,6 +45,10 @@ class ClientBudget(Struct, frozen=True, kw_only=True):
     fetches: int = 0
     mb: float = 0.0
     """Megabytes received, through whatever way."""
+    direct_mb: float = 0.0
+    """Megabytes without a proxy."""
+    datacenter_mb: float = 0.0
+    """Megabytes through datacenter proxies."""
     residential_mb: float = 0.0
     """Megabytes through residential proxies and unlockers."""
     browser_seconds: float = 0.0
@@ -57,6 +61,8 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
     """Calls per second."""
     concurrency: int = 0
     """Runs at once."""
+    body_mb: float = 0.0
+    """Megabytes of one call's body, within what the gateway takes."""
     daily: ClientBudget = ClientBudget()
     monthly: ClientBudget = ClientBudget()
 
@@ -65,6 +71,7 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
         return ClientLimits(
             rate=self.rate or default.rate,
             concurrency=self.concurrency or default.concurrency,
+            body_mb=self.body_mb or default.body_mb,
             daily=_over(self.daily, default.daily),
             monthly=_over(self.monthly, default.monthly),
         )
@@ -74,6 +81,7 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
         return ClientLimits(
             rate=_larger(self.rate, other.rate),
             concurrency=round(_larger(self.concurrency, other.concurrency)),
+            body_mb=_larger(self.body_mb, other.body_mb),
             daily=_or_more(self.daily, other.daily),
             monthly=_or_more(self.monthly, other.monthly),
         )

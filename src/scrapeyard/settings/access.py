@@ -18,9 +18,22 @@ class ClientSettings(Section):
 
     rate: float = Field(0, ge=0, le=100_000, description="Calls a second; 0: no limit.")
     concurrency: int = Field(0, ge=0, le=100_000, description="Calls that run at once; 0: no limit.")
+    body_mb: float = Field(
+        0, ge=0, le=100_000, description="Megabytes of one call's body; 0: what `gateway` allows, which always holds."
+    )
+    queue_share: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Share of `gateway.max_backlog` that waiting runs of one client may take in a lane; 0: no limit.",
+    )
     daily_runs: int = Field(0, ge=0, description="Runs and items of jobs in a day, in UTC; 0: no limit.")
     daily_fetches: int = Field(0, ge=0, description="Requests to the web in a day; 0: no limit.")
     daily_mb: float = Field(0, ge=0, description="Megabytes received in a day; 0: no limit.")
+    daily_direct_mb: float = Field(0, ge=0, description="Megabytes without a proxy in a day; 0: no limit.")
+    daily_datacenter_mb: float = Field(
+        0, ge=0, description="Megabytes through datacenter proxies in a day; 0: no limit."
+    )
     daily_residential_mb: float = Field(
         0, ge=0, description="Megabytes through residential proxies and unlockers in a day; 0: no limit."
     )
@@ -28,6 +41,10 @@ class ClientSettings(Section):
     monthly_runs: int = Field(0, ge=0, description="Runs and items of jobs in a calendar month; 0: no limit.")
     monthly_fetches: int = Field(0, ge=0, description="Requests to the web in a month; 0: no limit.")
     monthly_mb: float = Field(0, ge=0, description="Megabytes received in a month; 0: no limit.")
+    monthly_direct_mb: float = Field(0, ge=0, description="Megabytes without a proxy in a month; 0: no limit.")
+    monthly_datacenter_mb: float = Field(
+        0, ge=0, description="Megabytes through datacenter proxies in a month; 0: no limit."
+    )
     monthly_residential_mb: float = Field(
         0, ge=0, description="Megabytes through residential proxies and unlockers in a month; 0: no limit."
     )
@@ -43,7 +60,9 @@ class ClientSettings(Section):
             ClientBudget(**{name: getattr(self, f"{period}_{name}") for name in names})
             for period in ("daily", "monthly")
         )
-        return ClientLimits(rate=self.rate, concurrency=self.concurrency, daily=daily, monthly=monthly)
+        return ClientLimits(
+            rate=self.rate, concurrency=self.concurrency, body_mb=self.body_mb, daily=daily, monthly=monthly
+        )
 
 
 class OidcSettings(Section):

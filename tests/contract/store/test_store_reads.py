@@ -216,3 +216,14 @@ class TestLeaders:
         assert not await store.leaders.claim("dispatcher", "two", NOW, NOW + 10)
         await store.leaders.resign("dispatcher", "one")
         assert await store.leaders.claim("dispatcher", "two", NOW, NOW + 10)
+
+
+async def test_waiting_runs_are_counted_by_lane_and_owner(store: Store) -> None:
+    mine = [a_run(owner="shop") for _ in range(2)]
+    await store.runs.add([*mine, a_run(owner="other"), a_run(owner="shop", lane="slow")])
+    assert await store.runs.waiting() == {("default", "shop"): 2, ("default", "other"): 1, ("slow", "shop"): 1}
+    await store.runs.begin([begun(mine[0])])
+    assert (await store.runs.waiting())["default", "shop"] == 1
+    again = an_ending(begun(mine[0]), retry_after=60.0)
+    await store.runs.finish([again])
+    assert (await store.runs.waiting())["default", "shop"] == 1, "the next attempt is not in the queue yet"

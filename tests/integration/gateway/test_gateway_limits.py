@@ -1,6 +1,7 @@
 """Limits of clients: what a caller is told, and two gateways that count together."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,6 +19,7 @@ from scrapeyard.gateway.limits.port import ClientLimiter, Entry
 from scrapeyard.gateway.limits.redis import RedisLimiter
 from scrapeyard.model import new_id
 from scrapeyard.model.identity import ClientBudget, ClientLimits, Identity, Role
+from scrapeyard.settings import GatewaySettings, Settings
 from tests.integration.gateway_stand import open_stand
 from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
@@ -30,9 +32,10 @@ class One:
 
     def __init__(self, limits: ClientLimits) -> None:
         self.limits = limits
+        self.name = "shop"
 
     async def identify(self, token: str | None, scope: Scope) -> Identity | None:
-        return Identity(client="shop", role=Role.OPERATOR, limits=self.limits)
+        return Identity(client=self.name, role=Role.OPERATOR, limits=self.limits)
 
 
 async def test_a_caller_learns_its_rate_and_when_to_come_back(tmp_path: Path) -> None:
@@ -55,6 +58,46 @@ async def test_a_caller_learns_its_rate_and_when_to_come_back(tmp_path: Path) ->
         assert (await stand.client.get("/api/jobs")).status_code == 200
         assert (await stand.client.get("/api/jobs")).status_code == 429
         assert (await stand.client.get("/api/live")).status_code == 200, "open routes know no client"
+
+
+async def test_a_body_over_the_clients_own_limit_is_refused(tmp_path: Path) -> None:
+    body = {"scraper": "shop/product", "input": {"url": "http://a.example/" + "x" * 2000}, "wait": 0}
+
+    async def piecewise() -> AsyncIterator[bytes]:
+        yield json.dumps(body).encode()
+
+    async with open_stand(tmp_path) as stand:
+        stand.gateway.authenticator._kinds = (One(ClientLimits(body_mb=0.001)),)
+        declared = await stand.client.post("/api/scrape", json=body)
+        assert (declared.status_code, declared.json()["code"]) == (413, "too_large")
+        headers = {"Content-Type": "application/json"}
+        undeclared = await stand.client.post("/api/scrape", content=piecewise(), headers=headers)
+        assert undeclared.status_code == 413
+        upload = await stand.client.post(
+            "/api/jobs?scraper=shop/product", content=b"url\n" * 500, headers={"Content-Type": "text/csv"}
+        )
+        assert upload.status_code == 413
+        stand.gateway.authenticator._kinds = (One(ClientLimits(body_mb=1000)),)
+        assert (await stand.client.post("/api/scrape", json=body)).status_code == 202
+
+
+async def test_a_client_cannot_fill_the_queue_alone(tmp_path: Path) -> None:
+    body = {"scraper": "shop/product", "input": {"url": "http://a.example/"}, "wait": 0}
+    settings = Settings(gateway=GatewaySettings(max_backlog=8))
+    async with open_stand(tmp_path, settings) as stand:
+        one = One(ClientLimits())
+        stand.gateway.authenticator._kinds = (one,)
+        answers = [await stand.client.post("/api/scrape", json=body) for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [202] * 4 + [429]
+        assert (answers[4].json()["code"], answers[4].headers["retry-after"]) == ("queue_share", "2")
+        one.name = "other"
+        assert (await stand.client.post("/api/scrape", json=body)).status_code == 202
+        one.name = "shop"
+        run = (await stand.take()).run_id
+        assert run in {answer.json()["id"] for answer in answers[:4]}
+        await stand.store.runs.cancel(run, 0.0)
+        stand.gateway.scraping._shares._sampled_at = float("-inf")
+        assert (await stand.client.post("/api/scrape", json=body)).status_code == 202
 
 
 async def test_a_slow_rate_names_a_longer_window(tmp_path: Path) -> None:

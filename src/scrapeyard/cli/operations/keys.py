@@ -47,14 +47,19 @@ def create(
     expires: Annotated[str | None, typer.Option(metavar="TIME", help="When it ends: 90d, 12h.")] = None,
     rate: Annotated[str | None, typer.Option(metavar="RATE", help="Calls: 20/s, 100/m.")] = None,
     concurrency: Annotated[int, typer.Option(min=0, help="Runs at once; 0: no limit.")] = 0,
+    body_mb: Annotated[float, typer.Option(min=0, help="Megabytes of one call's body; 0: the gateway's limit.")] = 0,
     daily_runs: Annotated[int, typer.Option(min=0, help="Runs a day; 0: no limit.")] = 0,
     daily_fetches: Annotated[int, typer.Option(min=0, help="Requests to the web a day.")] = 0,
     daily_mb: Annotated[float, typer.Option(min=0, help="Megabytes a day.")] = 0,
+    daily_direct_mb: Annotated[float, typer.Option(min=0, help="Megabytes without a proxy a day.")] = 0,
+    daily_datacenter_mb: Annotated[float, typer.Option(min=0, help="Datacenter megabytes a day.")] = 0,
     daily_residential_mb: Annotated[float, typer.Option(min=0, help="Residential megabytes a day.")] = 0,
     daily_browser_seconds: Annotated[float, typer.Option(min=0, help="Browser seconds a day.")] = 0,
     monthly_runs: Annotated[int, typer.Option(min=0, help="Runs a month; 0: no limit.")] = 0,
     monthly_fetches: Annotated[int, typer.Option(min=0, help="Requests to the web a month.")] = 0,
     monthly_mb: Annotated[float, typer.Option(min=0, help="Megabytes a month.")] = 0,
+    monthly_direct_mb: Annotated[float, typer.Option(min=0, help="Megabytes without a proxy a month.")] = 0,
+    monthly_datacenter_mb: Annotated[float, typer.Option(min=0, help="Datacenter megabytes a month.")] = 0,
     monthly_residential_mb: Annotated[float, typer.Option(min=0, help="Residential megabytes a month.")] = 0,
     monthly_browser_seconds: Annotated[float, typer.Option(min=0, help="Browser seconds a month.")] = 0,
     server: _Server = None,
@@ -67,13 +72,19 @@ def create(
         span: {name.removeprefix(f"{span}_"): value for name, value in given.items() if name.startswith(f"{span}_")}
         for span in ("daily", "monthly")
     }
+    calls = {"rate": 0 if rate is None else _rate(rate), "concurrency": concurrency, "body_mb": body_mb}
     body = {
         "name": name,
         "client": client,
         "role": role,
         "scrapers": scrapers or [],
         "expires_days": None if expires is None else seconds(expires, "--expires") / 86_400,
-        "limits": {"rate": 0 if rate is None else _rate(rate), "concurrency": concurrency, **budgets},
+        "limits": {
+            "rate": 0 if rate is None else _rate(rate),
+            "concurrency": concurrency,
+            "body_mb": body_mb,
+            **budgets,
+        },
     }
     _show_secret(_desk(server, data_dir).create(body), as_json)
 

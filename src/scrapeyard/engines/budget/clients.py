@@ -17,7 +17,6 @@ FRESH_SECONDS: Final = 5.0
 """How long sums are used again; workers write theirs about as often."""
 _CLIENTS: Final = 10_000
 _MEGABYTE: Final = 2**20
-_RESIDENTIAL: Final = ("residential", "unlocker")
 BY_CLIENT: Final = "the client's "
 """How `pause_reason` begins for jobs halted by a budget of their client."""
 _NO_BUDGET: Final = ClientBudget()
@@ -25,6 +24,8 @@ BUDGET_WORDS: Final = {
     "runs": "runs",
     "fetches": "fetches",
     "mb": "megabytes",
+    "direct_mb": "megabytes without a proxy",
+    "datacenter_mb": "datacenter megabytes",
     "residential_mb": "residential megabytes",
     "browser_seconds": "seconds of browsers",
 }
@@ -86,6 +87,10 @@ class ClientBudgets:
         return uses
 
 
+def _megabytes(uses: Sequence[Use], *classes: str) -> float:
+    return sum(use.bytes for use in uses if use.proxy_class in classes) / _MEGABYTE
+
+
 def _over(
     period: Literal["day", "month"], budget: ClientBudget, uses: Sequence[Use], until: float, share: float
 ) -> Iterator[UsedUp]:
@@ -93,7 +98,9 @@ def _over(
         "runs": float(sum(use.runs for use in uses)),
         "fetches": float(sum(use.requests for use in uses)),
         "mb": sum(use.bytes for use in uses) / _MEGABYTE,
-        "residential_mb": sum(use.bytes for use in uses if use.proxy_class in _RESIDENTIAL) / _MEGABYTE,
+        "direct_mb": _megabytes(uses, ""),
+        "datacenter_mb": _megabytes(uses, "datacenter"),
+        "residential_mb": _megabytes(uses, "residential", "unlocker"),
         "browser_seconds": sum(use.browser_ms for use in uses) / 1000,
     }
     for name, amount in used.items():

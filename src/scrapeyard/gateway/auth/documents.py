@@ -28,6 +28,8 @@ class BudgetCall(_Call):
     runs: _Count = Field(0, description="Runs, and items of jobs.")
     fetches: _Count = Field(0, description="Requests to the web.")
     mb: _Amount = Field(0, description="Megabytes received.")
+    direct_mb: _Amount = Field(0, description="Megabytes without a proxy.")
+    datacenter_mb: _Amount = Field(0, description="Megabytes through datacenter proxies.")
     residential_mb: _Amount = Field(0, description="Megabytes through residential proxies and unlockers.")
     browser_seconds: _Amount = Field(0, description="Seconds that browser contexts are open.")
 
@@ -37,6 +39,7 @@ class LimitsCall(_Call):
 
     rate: _Amount = Field(0, description="Calls per second.")
     concurrency: _Count = Field(0, description="Runs at once.")
+    body_mb: _Amount = Field(0, description="Megabytes of one call's body, within what the gateway takes.")
     daily: BudgetCall = Field(BudgetCall(), description="Of each day, in UTC.")
     monthly: BudgetCall = Field(BudgetCall(), description="Of each month, in UTC.")
 

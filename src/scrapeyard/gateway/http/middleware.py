@@ -16,7 +16,8 @@ from scrapeyard.telemetry.events import get_log
 class BodyLimit:
     """Answers 413 without reading if the declared length is over the limit; counts an undeclared body and cuts it off.
 
-    `larger` returns the limit of requests that have their own, or None if `max_bytes` applies.
+    `larger` returns the limit of requests that have their own, or None if `max_bytes` applies. A client's own limit
+    (`body_mb` of the scope) can only be smaller.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int, larger: Callable[[Scope], int | None] = lambda _: None) -> None:
@@ -29,13 +30,17 @@ class BodyLimit:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._app(scope, receive, send)
             return
-        most, declared = self._larger(scope) or self._max, _declared(scope)
+        most, declared = self._most(scope), _declared(scope)
         if declared is not None and declared > most:
             await from_error(_refusal(most))(scope, receive, send)
         elif declared is not None:
             await self._app(scope, receive, send)
         else:
             await self._app(scope, _counted(receive, most), send)
+
+    def _most(self, scope: Scope) -> int:
+        most, own = self._larger(scope) or self._max, scope.get("body_mb")
+        return min(most, int(own * 2**20)) if own else most
 
 
 def _refusal(most: int) -> Refusal:

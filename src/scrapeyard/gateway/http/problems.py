@@ -73,7 +73,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "method_not_allowed": ("Method not allowed", "Use one of the methods in the Allow header."),
     "too_large": (
         "The request body is too large",
-        "Send less, or raise gateway.max_body_mb, for uploads gateway.max_upload_mb.",
+        "Send less, or raise gateway.max_body_mb, for uploads gateway.max_upload_mb, or the client's limit body_mb.",
     ),
     "not_a_list": (
         "The body is neither JSON nor a list",
@@ -103,6 +103,10 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "too_many_calls": (
         "The client calls too often",
         "Try again after Retry-After; an admin may raise the rate or concurrency of the key.",
+    ),
+    "queue_share": (
+        "Too many runs of the client wait",
+        "Try again after Retry-After, when some of them have begun; the operator may raise clients.queue_share.",
     ),
     "origin_refused": (
         "Pages from there may not call",

@@ -110,6 +110,7 @@ class Limited:
         if limits is None:
             await self._app(scope, receive, send)
             return
+        scope["body_mb"] = limits.body_mb
         holds = scope.get("method") == "POST" and scope["path"] in HOLDS
         entry = await self._limiter.enter(client, limits, holds=holds)
         telling = _telling(send, limits, entry)

@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from scrapeyard.builtin import default_for
-from scrapeyard.errors import BadRequest, InputInvalid, Overloaded, ScraperInvalid
+from scrapeyard.errors import BadRequest, InputInvalid, Overloaded, Refusal, ScraperInvalid
 from scrapeyard.gateway.auth.ownership import check_call
 from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.policies import Policy, fetching_of
@@ -22,6 +22,7 @@ from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefu
 from scrapeyard.repository.port import Catalogue, find
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import WorkerStore
+from scrapeyard.store.ports.runs import RunStore
 
 MAX_INPUT_BYTES = MAX_MESSAGE_BYTES - 65_536
 """Leaves room for the rest of the delivery."""
@@ -122,6 +123,10 @@ class Backlog:
             waiting = self._known.get(lane, 0)
             raise Overloaded(f"{waiting} runs wait in lane {lane}; the limit is {self._limit}", retry_after=2)
 
+    def waiting(self, lane: str) -> int:
+        """How many are known to wait in the lane."""
+        return self._known.get(lane, 0)
+
     def note(self, lane: str, waiting: int) -> None:
         """Store the queue length that publishing to this lane returned."""
         self._known[lane] = waiting
@@ -147,6 +152,37 @@ class Backlog:
         for (lane, _priority), waiting in depth.items():
             totals[lane] += waiting
         self._known = dict(totals)
+
+
+class QueueShare:
+    """Keeps one client from filling a lane: its waiting runs take at most a share of the backlog.
+
+    Counts the rows of waiting runs, and only while a lane holds more than that share. Several gateways may together
+    exceed it by what they accept within one sample.
+    """
+
+    def __init__(self, runs: RunStore, limit: int, share: float) -> None:
+        self._runs = runs
+        self._most = int(limit * share)
+        self._known: dict[tuple[str, str], int] = {}
+        self._sampled_at = float("-inf")
+
+    async def admit(self, lane: str, client: str, count: int, waiting: int) -> None:
+        """Raise Refusal if `count` more of this client are too many in a lane where `waiting` wait."""
+        if not client or not self._most or waiting + count <= self._most:
+            return
+        await self._sample()
+        own = self._known.get((lane, client), 0)
+        if own + count > self._most:
+            words = f"{own} runs of this client wait in lane {lane}; the limit is {self._most}"
+            raise Refusal("queue_share", 429, words, retry_after=2)
+        self._known[lane, client] = own + count
+
+    async def _sample(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._sampled_at >= SAMPLE_SECONDS:
+            self._sampled_at = now
+            self._known = await self._runs.waiting()
 
 
 class RunBuilder:

@@ -24,7 +24,7 @@ from scrapeyard.gateway.http import problems
 from scrapeyard.gateway.http.answers import respond
 from scrapeyard.gateway.http.problems import Problem, remedy_of
 from scrapeyard.gateway.runs import answers, documents
-from scrapeyard.gateway.runs.admission import Backlog, Lanes, RunBuilder
+from scrapeyard.gateway.runs.admission import Backlog, Lanes, QueueShare, RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling, Lookup
 from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.documents import Handle, Handles, Links
@@ -94,6 +94,7 @@ class Scraping:
         lanes = Lanes(store.workers, settings)
         self._builder = RunBuilder(catalogue, lanes, settings.repository.default)
         self._backlog = Backlog(queue, settings.gateway.max_backlog)
+        self._shares = QueueShare(store.runs, settings.gateway.max_backlog, settings.clients.queue_share)
 
     async def answer(self, asked: ScrapeRequest, receive: Receive) -> Response:
         """Carry out a call. `receive` is the request's, its body read: it reports when the caller disconnects."""
@@ -115,7 +116,9 @@ class Scraping:
 
     async def _carry_out(self, asked: ScrapeRequest, receive: Receive) -> Response:
         runs = await self._builder.build(asked, self._gateway_id if asked.wait else "", self._clock())
-        await self._backlog.admit(runs[0].lane, len(runs))
+        lane = runs[0].lane
+        await self._backlog.admit(lane, len(runs))
+        await self._shares.admit(lane, runs[0].owner, len(runs), self._backlog.waiting(lane))
         await self._watch(asked, runs)
         if asked.key is not None:
             return await self._keyed(asked, asked.key, runs, receive)

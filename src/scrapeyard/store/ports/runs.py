@@ -95,6 +95,10 @@ class RunStore(Protocol):
     async def page(self, where: RunFilter, cursor: str | None, limit: int) -> RunPage:
         """Newest first. Raises BadRequest for an invalid cursor."""
 
+    async def waiting(self) -> dict[tuple[str, str], int]:
+        """How many QUEUED runs wait for a worker, by lane and owner. Those that wait for a later attempt do not
+        count."""
+
     async def due(self, now: float, queued_before: float, limit: int) -> list[Run]:
         """QUEUED runs that should be in the queue: `not_before` has come, or none is set and they were queued before
         `queued_before`. The dispatcher compares them with the queue."""

@@ -214,6 +214,13 @@ class SqlRuns(SqlPart):
         found = {RunStatus(row["status"]): row["runs"] for row in await self._database.fetch(query)}
         return {RunStatus.QUEUED: 0, RunStatus.RUNNING: 0} | found
 
+    async def waiting(self) -> dict[tuple[str, str], int]:
+        """How many QUEUED runs wait for a worker, by lane and owner."""
+        columns = (RUNS.c.lane, RUNS.c.owner)
+        query = select(*columns, func.count().label("runs")).where(QUEUED, RUNS.c.not_before.is_(None))
+        rows = await self._database.fetch(query.group_by(*columns))
+        return {(row["lane"], row["owner"]): row["runs"] for row in rows}
+
     async def unfinished(self, run_ids: Sequence[str]) -> set[str]:
         """Those of these runs that have not ended."""
         query = select(RUNS.c.id).where(RUNS.c.id.in_(list(run_ids)), UNFINISHED)

@@ -10,7 +10,7 @@ import { limitsOf } from "./limits";
 import { own } from "./words";
 
 const ROLES: Role[] = ["client", "viewer", "operator", "admin"];
-const BUDGET = ["runs", "fetches", "mb", "residential_mb", "browser_seconds"] as const;
+const BUDGET = ["runs", "fetches", "mb", "direct_mb", "datacenter_mb", "residential_mb", "browser_seconds"] as const;
 const DAYS = [7, 30, 90, 365];
 
 export function NewKey({
