@@ -1,7 +1,9 @@
 """The process of the browser: it is shut in, and nothing of it outlives its worker."""
 
 import asyncio
+import importlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -92,6 +94,32 @@ async def test_a_killed_worker_leaves_no_process(tmp_path: Path, namespace: str)
     async with hosted(tmp_path) as (host, _):
         assert len(list((tmp_path / "hosts").iterdir())) == 1, "what the dead one left is removed"
         assert host.is_alive
+
+
+@pytest.mark.parametrize("driver", ["patchright", "playwright"])
+async def test_a_page_costs_one_process(tmp_path: Path, static_site: StaticSite, driver: str) -> None:
+    """None is kept ready, and no window loads pages of its own."""
+    (static_site.folder / "a.html").write_text("<!doctype html><p>x")
+    arguments = ("--disable-features=NoStatePrefetch",)
+    async with hosted(tmp_path, driver=driver, arguments=arguments) as (host, _), opened(host) as page:
+        await page.do(do.Goto(url=static_site.url + "a.html"))
+        await asyncio.to_thread(until, lambda: len(_renderers(host.pid)) == 1, "one process draws the page")
+        started = Path(f"/proc/{_named(host.pid, '--user-data-dir').pid}/cmdline").read_text()
+        disabled = started.rpartition("--disable-features=")[2].split("\0")[0].split(",")
+        missing = _disabled_by(driver) - set(disabled) - {"MediaRouter", "TcpPortRandomizationWin"}
+        assert {each for each in missing if not each.startswith("ms")} == set(), "of those that the driver disables"
+        assert {"NoStatePrefetch", "SpareRendererForSitePerProcess"} <= set(disabled)
+
+
+def _renderers(pid: int) -> list[Process]:
+    return [each for each in descendants(pid) if "--type=renderer" in each.words]
+
+
+def _disabled_by(driver: str) -> set[str]:
+    """The features that it disables on its own; our list replaces its."""
+    package = Path(importlib.import_module(driver).__file__ or "").parent
+    listed = (package / "driver/package/lib/coreBundle.js").read_text().partition("disabledFeatures = [")[2]
+    return set(re.findall(r'^ *"(\w+)"', listed.partition("]")[0], re.MULTILINE))
 
 
 async def test_contexts_leave_nothing(tmp_path: Path, static_site: StaticSite) -> None:

@@ -322,7 +322,8 @@ async def test_viewport_and_network(own_page: OpenPage, page_at: PageAt) -> None
     await own_page.do(do.Viewport(width=400, height=300, scale=2))
     assert await own_page.do(do.Evaluate(expression="devicePixelRatio")) == 2
     await own_page.do(do.Network(offline=True))
-    assert (await own_page.fails(do.Goto(url=url))).reason is ExitReason.FETCH_CONNECT
+    not_cached = f"{url}?again"
+    assert (await own_page.fails(do.Goto(url=not_cached))).reason is ExitReason.FETCH_CONNECT
     await own_page.do(do.Network())
     assert (await own_page.do(do.Goto(url=url)))["status"] == 200
 

@@ -34,6 +34,30 @@ _ARGUMENTS: Final = (
     "--use-fake-device-for-media-stream",  # a camera and a microphone, as most computers have
     "--js-flags=--max-old-space-size=1024",
 )
+_DISABLE_FEATURES: Final = "--disable-features="
+_NO_FEATURES: Final = (
+    "SpareRendererForSitePerProcess",  # a process more for each page, made ahead and thrown away with the context
+    "WebUIOmniboxPopup",  # each window loads two pages for the list under its address bar, which nobody sees
+    "WebUIOmniboxAimPopup",
+    "AimEnabled",  # from here on what the drivers disable
+    "AutoDeElevate",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "BlockOriginHeaderModificationOnRedirect",
+    "DestroyProfileOnBrowserClose",
+    "DialMediaRouteProvider",
+    "GlobalMediaControls",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning",
+    "Translate",
+)
+"""Features that are switched off. Of several such lists Chromium takes the last: this one replaces the driver's."""
 _WINDOWED: Final = (
     "--ozone-platform=headless",
     "--ignore-gpu-blocklist",
@@ -159,8 +183,13 @@ def _arguments(plan: HostPlan, *, has_windows: bool) -> list[str]:
         *_ARGUMENTS,
         *(_WINDOWED if has_windows else ()),
         f"--accept-lang={','.join(languages)}",
-        *plan.arguments,
+        *(each for each in plan.arguments if not each.startswith(_DISABLE_FEATURES)),
+        _DISABLE_FEATURES + ",".join((*_NO_FEATURES, *_disabled_by_user(plan))),
     ]
+
+
+def _disabled_by_user(plan: HostPlan) -> list[str]:
+    return [each.removeprefix(_DISABLE_FEATURES) for each in plan.arguments if each.startswith(_DISABLE_FEATURES)]
 
 
 def _environment(plan: HostPlan) -> dict[str, str | float | bool]:
