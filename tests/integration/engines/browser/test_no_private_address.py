@@ -117,21 +117,30 @@ class Stage:
         for site in sites:
             self._write_pages(site)
 
-    async def perform(self, operation: Operation) -> str:
+    async def perform(self, operation: Operation, number: int = 1) -> str:
         """Empty: it could be done."""
         try:
-            await self.host.perform(1, operation)
+            await self.host.perform(number, operation)
         except FetchFailed as error:
             return error.message
         return ""
 
     async def try_pages(self) -> None:
-        """Open each bad page on each site, and wait until it has tried everything."""
-        for site in self.sites:
-            for name in PAGES:
-                url = site.url(f"/{name}", host="shop.example")
-                assert await self.perform(Goto(url=url, wait_until="commit", timeout=60)) == ""
-                await site.until(lambda site=site, name=name: f"/settled?{name}" in _paths(site))  # type: ignore[misc]
+        """Open each bad page on each site, all at once, and wait until it has tried everything."""
+        bad = [(site, name) for site in self.sites for name in PAGES]
+        await asyncio.gather(*(self._try_page(site, name, number) for number, (site, name) in enumerate(bad, start=2)))
+
+    async def _try_page(self, site: Site, name: str, number: int) -> None:
+        await self.open(number)
+        url = site.url(f"/{name}", host="shop.example")
+        assert await self.perform(Goto(url=url, wait_until="commit", timeout=60), number) == ""
+        await site.until(lambda: f"/settled?{name}" in _paths(site))
+        await self.host.close(number)
+
+    async def open(self, number: int) -> None:
+        """A context of its own."""
+        told = HostContext(options=ContextOptions(), user=self.context.user, password=self.context.password)
+        await self.host.open(number, told)
 
     async def try_clicks(self) -> None:
         """Open each page that waits for a click, and click."""
@@ -204,9 +213,9 @@ async def staged(*, allow_private: bool) -> AsyncIterator[Stage]:
         context = stand.admit()
         host = await start_host(settings, stand.proxy.path, Path(folder))
         stack.push_async_callback(host.end)
-        told = HostContext(options=ContextOptions(), user=context.user, password=context.password)
-        await host.open(1, told)
-        yield Stage(host, listener, sites, context)
+        stage = Stage(host, listener, sites, context)
+        await stage.open(1)
+        yield stage
         with suppress(FetchFailed):
             await host.close(1)
 
