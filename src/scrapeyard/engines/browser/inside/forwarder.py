@@ -24,7 +24,8 @@ class Forwarder:
         self._path = path
         self._login = b"Basic " + b64encode(f"{user}:{password}".encode()) if user else b""
         self._server: asyncio.Server | None = None
-        self._open = 0
+        self._open: set[asyncio.Task[None] | None] = set()
+        """The tasks of connections. Nothing else holds one whose browser has hung up before the proxy has."""
         self.port = 0
 
     async def start(self) -> None:
@@ -38,10 +39,11 @@ class Forwarder:
             self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._open >= _MAX_CONNECTIONS:
+        if len(self._open) >= _MAX_CONNECTIONS:
             writer.transport.abort()
             return
-        self._open += 1
+        task = asyncio.current_task()
+        self._open.add(task)
         try:
             with suppress(OSError, EOFError, ValueError, asyncio.CancelledError):  # cancelled when the process ends
                 far_reader, far_writer = await asyncio.open_unix_connection(self._path, limit=_PIECE)
@@ -52,7 +54,7 @@ class Forwarder:
                 finally:
                     far_writer.transport.abort()
         finally:
-            self._open -= 1
+            self._open.discard(task)
             writer.transport.abort()
 
     async def _log_in(self, reader: asyncio.StreamReader, far_writer: asyncio.StreamWriter) -> None:
