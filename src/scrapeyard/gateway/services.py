@@ -164,6 +164,7 @@ class Gateway:
             catalogue=services.catalogue,
             intake=services.intake,
             clock=services.clock,
+            traces=services.traces,
         )
         self.schedules = ScheduleService(
             store=services.store,

@@ -229,6 +229,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """Its final items by the HTTP status that each ended with. Items that got no answer are not counted."""
     pause_reason: str = ""
     schedule_id: str = ""
+    traceparent: str = ""
+    """Of the call that created it; traces of its items link to it."""
     kill: bool = False
     """While cancelling: batches are killed, not drained."""
     deleting: bool = False

@@ -319,6 +319,9 @@ class TelemetrySettings(Section):
     trace_share: float = Field(
         1, ge=0, le=1, description="Share of calls without a `traceparent` that are traced; the others' callers decide."
     )
+    item_trace_share: float = Field(
+        0.01, ge=0, le=1, description="Share of the items of a traced job that are traced, besides its first ten."
+    )
 
     def headers_of_otlp(self) -> dict[str, str]:
         """Name in small letters and value of each. Raises ValueError."""

@@ -138,6 +138,8 @@ def as_protobuf(service: str, version: str, spans: Sequence[FinishedSpan]) -> An
             end_time_unix_nano=nanoseconds(max(span.start, span.end)),
         )
         _fill(made.attributes, span.attributes)
+        if span.link is not None:
+            made.links.add(trace_id=bytes.fromhex(span.link.trace_id), span_id=bytes.fromhex(span.link.span_id))
         if span.error != "":
             made.status.code = 1 if span.error is None else 2
             made.status.message = span.error or ""

@@ -9,6 +9,10 @@ call                    by the gateway, from the request to the answer; continue
     │   └── browser …   one for each step in a browser
     └── store           the write of the outcome
 
+item                    by the worker, one for each attempt at an item of a job that is sampled; links to the job's call
+├── child start, child  as above
+└── store               the write of the part with its outcome
+
 Spans are made after the fact, from the times that are measured anyway. The id of a run's span follows from the run, so
 that the process that writes the outcome knows it too.
 """
@@ -57,6 +61,8 @@ class FinishedRun(Struct, frozen=True, kw_only=True):
     outcome: Outcome
     parent: TraceParent
     queued_at: float
+    job: TraceParent | None = None
+    """Of an item: the call that created its job."""
 
 
 class FinishedSpan(Struct, frozen=True, kw_only=True):
@@ -71,6 +77,8 @@ class FinishedSpan(Struct, frozen=True, kw_only=True):
     kind: int = INTERNAL
     attributes: Attributes = {}
     error: str | None = ""
+    link: TraceParent | None = None
+    """A span of another trace that it belongs to."""
 
 
 def parse_traceparent(header: str) -> TraceParent | None:
@@ -100,6 +108,28 @@ def run_span_id(run_id: str, attempt: int) -> str:
     return blake2b(f"{run_id}/{attempt}".encode(), digest_size=8).hexdigest()
 
 
+FIRST_ITEMS = 10
+"""Items at the beginning of a traced job that are always traced."""
+
+
+def item_traced(job: str, item: int, share: float) -> bool:
+    """Whether an item of a traced job is traced: the same for all its attempts, on every worker."""
+    if item < FIRST_ITEMS or share >= 1:
+        return True
+    return int.from_bytes(blake2b(f"{job}/{item}".encode(), digest_size=4).digest()) < share * 2**32
+
+
+def job_span(traceparent: str, job_id: str) -> TraceParent | None:
+    """The span of the call that created a job; None if the call is not traced."""
+    caller = parse_traceparent(traceparent)
+    return TraceParent(caller.trace_id, run_span_id(job_id, 0), True) if caller is not None and caller.sampled else None
+
+
+def item_trace(name: str) -> TraceParent:
+    """The trace of an item, which has all its attempts."""
+    return TraceParent(blake2b(name.encode(), digest_size=16).hexdigest(), "", True)
+
+
 def spans_of(run: FinishedRun) -> list[FinishedSpan]:
     """The spans of an attempt: the queue's and the run's, then those under it."""
     outcome, timing, parent = run.outcome, run.outcome.timing, run.parent
@@ -115,8 +145,13 @@ def spans_of(run: FinishedRun) -> list[FinishedSpan]:
 
     child = span("child", ready, ready + timing.script_ms / 1000, root)
     spans = [
-        span("queue", run.queued_at, began, parent.span_id, kind=CONSUMER),
-        span("run", began, outcome.finished_at, parent.span_id, root, **_end_of(outcome)),
+        *([span("queue", run.queued_at, began, parent.span_id, kind=CONSUMER)] if run.job is None else ()),
+        span(
+            "run" if run.job is None else "item",
+            *(began, outcome.finished_at, parent.span_id, root),
+            link=run.job,
+            **_end_of(outcome),
+        ),
         span("child start", loaded, ready, root, attributes={"forked_ahead": timing.forked_ahead}),
         child,
     ]
@@ -142,7 +177,7 @@ def nanoseconds(seconds: float) -> int:
 
 
 def _as_json(span: FinishedSpan) -> dict[str, Any]:
-    shown = {
+    shown: dict[str, Any] = {
         "traceId": span.trace_id,
         "spanId": span.span_id,
         "name": span.name,
@@ -153,6 +188,8 @@ def _as_json(span: FinishedSpan) -> dict[str, Any]:
         "attributes": _attributes(span.attributes),
         "status": _status(span.error),
     }
+    if span.link is not None:
+        shown["links"] = [{"traceId": span.link.trace_id, "spanId": span.link.span_id}]
     return shown | {"parentSpanId": span.parent} if span.parent else shown
 
 

@@ -20,6 +20,8 @@ from scrapeyard.telemetry.spans import (
     FinishedRun,
     FinishedSpan,
     TraceParent,
+    item_trace,
+    job_span,
     parse_traceparent,
     run_span_id,
     spans_of,
@@ -70,6 +72,25 @@ class TraceExporter:
         if parent is not None and parent.sampled:
             slim = msgspec.structs.replace(outcome, result=None, logs=(), artifacts=())
             self._add(FinishedRun(outcome=slim, parent=parent, queued_at=queued_at))
+
+    def item_ended(self, outcome: Outcome, job: TraceParent) -> None:
+        """Take a finished attempt at an item of a job whose call has this span. As `run_ended`."""
+        slim = msgspec.structs.replace(outcome, result=None, logs=(), artifacts=())
+        self._add(FinishedRun(outcome=slim, parent=item_trace(outcome.run_id), queued_at=outcome.started_at, job=job))
+
+    def items_recorded(self, written: Iterable[tuple[str, int]], start: float, end: float) -> None:
+        """Take note that outcomes of items (name, attempt) were written to the store."""
+        for name, attempt in written:
+            own = item_trace(name).child()
+            ids = own.trace_id, own.span_id, run_span_id(name, attempt)
+            self._span("store", *ids, start, end, kind=CLIENT, error=None)
+
+    def job_created(self, traceparent: str, job_id: str, start: float, end: float) -> None:
+        """Take a call that created a job."""
+        caller, own = parse_traceparent(traceparent), job_span(traceparent, job_id)
+        if caller is not None and own is not None:
+            ids = own.trace_id, own.span_id, caller.span_id
+            self._span("create job", *ids, start, end, kind=SERVER, attributes={"job.id": job_id}, error=None)
 
     def call_ended(self, own: TraceParent, caller: str, start: float, end: float, *, status: int, runs: int) -> None:
         """Take a call that a gateway has answered. `own` is its span, `caller` the id of the caller's."""

@@ -297,7 +297,13 @@ class Platform:
         attempts = await self._start_attempts(base, sandbox, environments, live)
         sites = Sites(settings.sites.whole_hosts)
         parts = BatchParts(
-            store=base.store, attempts=attempts, sites=sites, hear=self._item_ended, ended=self._batch_ended
+            store=base.store,
+            attempts=attempts,
+            sites=sites,
+            hear=self._item_ended,
+            ended=self._batch_ended,
+            traces=self._traces,
+            trace_share=settings.telemetry.item_trace_share,
         )
         self.worker = Worker(
             worker_id=base.worker_id,

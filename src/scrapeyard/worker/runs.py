@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,15 +38,12 @@ from scrapeyard.worker.attempts.attempt import ScrapeAttempt
 from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.retrying import MOST_SECONDS, NextAttempt, RetryRules
 from scrapeyard.worker.attempts.slots import SlotLease
-from scrapeyard.worker.attempts.steps import limits_of, refused, since
+from scrapeyard.worker.attempts.steps import MAX_TRACES, fetch_trace, limits_of, refused, since, step_trace
 from scrapeyard.worker.attempts.waiting import SiteWait
 
 log = get_log("worker")
 INLINE_RESULT = 64 * 1024
 """A larger result goes to the blob store and streams back from there."""
-MAX_TRACES = 200
-"""Maximum fetches listed in `explain`; the totals count all of them."""
-MAX_TRIED = 20
 MAX_SITE = 255
 NOTE_SECONDS = 1.0
 """Minimum seconds between two writes of a run's progress."""
@@ -192,29 +189,9 @@ class RunAttempt(ScrapeAttempt[Outcome]):
             self._live.add_progress(self.told)
 
     def _on_fetched(self, request: FetchRequest, started: float, answer: FetchResponse | FetchFailed) -> None:
-        ms = since(started)
-        self._fetch_ms += ms
+        self._fetch_ms += since(started)
         self._live.end_wait()
-        trace = FetchTrace(
-            url=self._hide(request.url)[:2000],
-            method=request.method,
-            ms=round(ms, 2),
-            started_ms=round((started - self.began) * 1000, 2),
-        )
-        if isinstance(answer, FetchFailed):
-            error = self._hide(f"{answer.reason}: {answer.message}")[:1000]
-            tried = _bounded(answer.details.get("tried", ()), self._hide)
-            trace = replace(trace, status=answer.site_status, error=error, tried=tried)
-        else:
-            trace = replace(
-                trace,
-                status=answer.status,
-                final_url=self._hide(answer.url)[:2000] if answer.url != request.url else "",
-                bytes=answer.bytes_received,
-                way=answer.way[:200],
-                age_seconds=None if answer.age_seconds is None else round(answer.age_seconds, 1),
-                tried=_bounded(answer.tried, self._hide),
-            )
+        trace = fetch_trace(request, started, self.began, answer, self._hide)
         if len(self._traces) < MAX_TRACES:
             self._traces.append(trace)
         self._live.add({"type": "fetch", **asdict(trace)})
@@ -222,9 +199,7 @@ class RunAttempt(ScrapeAttempt[Outcome]):
     def stepped(self, name: str, started: float, error: str) -> None:
         """Note a step in a browser, for the trace."""
         if len(self._steps) < MAX_TRACES:
-            at_ms = round((started - self.began) * 1000, 2)
-            error = str(self._hide(error))[:500]
-            self._steps.append(StepTrace(name=name, started_ms=at_ms, ms=round(since(started), 2), error=error))
+            self._steps.append(step_trace(name, started, self.began, error, self._hide))
 
     async def _put(self, name: str, content_type: str, data: bytes) -> Artifact:
         key = keys.artifact(self.name, self.number, name)
@@ -281,11 +256,6 @@ def _ended(outcome: Outcome, verdict: Verdict, retry: NextAttempt | None) -> Out
         retry_after=retry.seconds if retry else None,
         postponed=retry is not None and retry.postponed,
     )
-
-
-def _bounded(tried: Sequence[dict[str, Any]], hide: Callable[[Any], Any]) -> tuple[dict[str, Any], ...]:
-    told = (hide(each) for each in tried[:MAX_TRIED])
-    return tuple({name: v[:500] if isinstance(v, str) else v for name, v in each.items()} for each in told)
 
 
 class LiveEvents:

@@ -1,5 +1,6 @@
 """The trace of one call, read back from real OTLP receivers: one tree from the caller to the store."""
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -90,7 +91,9 @@ def over_grpc(received: Received) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def cluster(folder: Path, redis_url: str, endpoint: str, protocol: str) -> AsyncIterator[httpx.AsyncClient]:
+async def cluster(
+    folder: Path, redis_url: str, endpoint: str, protocol: str, *more: str
+) -> AsyncIterator[httpx.AsyncClient]:
     place = folder / "scrapers" / "shop" / "product"
     place.mkdir(parents=True)
     (place / "scraper.py").write_text("def run(ctx, url):\n    return [ctx.fetch(url).status, ctx.fetch(url).status]\n")
@@ -110,7 +113,7 @@ async def cluster(folder: Path, redis_url: str, endpoint: str, protocol: str) ->
             },
         }
     )
-    worker, gateway = Platform(settings, ("worker",)), Platform(settings, ("gateway",))
+    worker, gateway = Platform(settings, ("worker", *more)), Platform(settings, ("gateway",))
     try:
         await worker.start()
         await gateway.start()
@@ -149,6 +152,40 @@ async def test_a_call_is_one_tree(tmp_path: Path, protocol: str, receiver: Any) 
         ("caller/call/run/store", worker),
     ]
     assert all(span.end_time_unix_nano >= span.start_time_unix_nano for _, span in received.spans.values())
+
+
+async def test_items_of_a_job_have_traces_that_link_to_its_call(tmp_path: Path) -> None:
+    received = Received()
+    with ValkeyServer() as valkey, ScriptedSite() as site, over_grpc(received) as endpoint:
+        async with cluster(tmp_path, valkey.url, endpoint, "grpc", "dispatcher") as client:
+            items = [{"url": f"{site.url}cookies?{number}"} for number in range(12)]
+            headers = {"traceparent": f"00-{TRACE}-{CALLER}-01"}
+            made = await client.post("/api/jobs", json={"scraper": "shop/product", "items": items}, headers=headers)
+            assert made.status_code == 201, made.text
+            place = made.json()["links"]["self"]
+            unsampled = {"traceparent": f"00-{'a' * 32}-{CALLER}-00"}
+            other = await client.post(
+                "/api/jobs", json={"scraper": "shop/product", "items": items[:2]}, headers=unsampled
+            )
+            for path in (place, other.json()["links"]["self"]):
+                await _completed(client, path)
+    spans = [span for _, span in received.spans.values()]
+    (created,) = [span for span in spans if span.name == "create job"]
+    assert (created.trace_id.hex(), created.parent_span_id.hex()) == (TRACE, CALLER)
+    roots = [span for span in spans if span.name == "item"]
+    assert {(link.trace_id, link.span_id) for span in roots for link in span.links} == {
+        (created.trace_id, created.span_id)
+    }
+    assert 10 <= len(roots) == len({span.trace_id for span in roots}) <= 12, "the first ten at least"
+    first = min(roots, key=lambda span: span.start_time_unix_nano)
+    under = sorted(span.name for span in spans if span.trace_id == first.trace_id)
+    assert under == ["child", "child start", "fetch", "fetch", "item", "store"]
+
+
+async def _completed(client: httpx.AsyncClient, path: str) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while (await client.get(path)).json()["status"] != "completed":
+            await asyncio.sleep(0.1)
 
 
 def ways(received: Received, span_id: str) -> str:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.crawls.calls import CrawlCall, MapCall
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
-from scrapeyard.gateway.http.openapi import HEADERS, LOCATION, Responses, bad_ends, parameter, refusals
+from scrapeyard.gateway.http.openapi import HEADERS, LOCATION, TRACEPARENT, Responses, bad_ends, parameter, refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.patterns import KEY_PATTERN
 from scrapeyard.gateway.jobs.create import Key
@@ -32,7 +32,7 @@ def _key(description: str) -> dict[str, Any]:
         202: {"description": "The job, which goes on.", "headers": LOCATION},
         **refusals(400, 403, 404, 409, 413, 422, 503),
     },
-    openapi_extra={"parameters": [_key("The same key and body make one job.")]},
+    openapi_extra={"parameters": [_key("The same key and body make one job."), TRACEPARENT]},
 )
 async def crawl(gateway: GatewayDep, identity: IdentityDep, request: Request, call: CrawlCall) -> Response:
     """Makes a job that follows the links of a site from one page, and reads its sitemaps. It obeys robots.txt and the
@@ -42,7 +42,8 @@ async def crawl(gateway: GatewayDep, identity: IdentityDep, request: Request, ca
     given = idempotency_key(request.headers.get("idempotency-key"))
     digest = lambda: "crawl:" + digest_of(call.model_dump(mode="json"))  # noqa: E731  computed only if it is needed
     key = None if given is None else Key(key=identity.scoped(given), digest=digest)
-    created = await gateway.jobs.creation.create_job(call.job_call(), identity=identity, key=key)
+    trace = request.headers.get("traceparent")
+    created = await gateway.jobs.creation.create_job(call.job_call(), identity=identity, key=key, trace=trace)
     headers = {"Location": f"/api/jobs/{created.job.id}"}
     if created.replayed:
         headers["Idempotency-Replayed"] = "true"

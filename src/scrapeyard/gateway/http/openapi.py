@@ -51,3 +51,6 @@ def _problem(description: str, retry: bool = False, schema: str = "Problem") -> 
 def parameter(name: str, place: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
     """A parameter that the route parses itself."""
     return {"name": name, "in": place, "required": False, "description": description, "schema": schema}
+
+
+TRACEPARENT = parameter("traceparent", "header", "W3C trace context; one is made when absent.", {"type": "string"})

@@ -1,4 +1,4 @@
-"""From a call or a template to a job in the store; and messages about jobs to other processes."""
+"""From a call or a template to a job in the store."""
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -19,7 +19,6 @@ from scrapeyard.errors import (
     FetchFailed,
     IdempotencyConflict,
     NotFound,
-    QueueUnavailable,
     Refusal,
     Unavailable,
 )
@@ -27,7 +26,9 @@ from scrapeyard.gateway.auth.ownership import check_call, owned_wish, owner_of
 from scrapeyard.gateway.jobs.calls import JobCall, JobOptions, ShapeOptions
 from scrapeyard.gateway.jobs.policies import policy_of
 from scrapeyard.gateway.jobs.profiles import with_profile
+from scrapeyard.gateway.jobs.streams import JobNotifier
 from scrapeyard.gateway.runs.admission import Lanes
+from scrapeyard.gateway.runs.calls import traceparent
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.mapper import check_source
@@ -46,49 +47,19 @@ from scrapeyard.inputs.source import (
     spool_place,
 )
 from scrapeyard.inputs.spool import ListSummary
-from scrapeyard.model import CancelJob, Priority, Scraper, new_id
-from scrapeyard.model.events import JobEventKind
+from scrapeyard.model import Priority, Scraper, new_id
 from scrapeyard.model.identity import Identity
 from scrapeyard.model.job import Job, JobStatus
-from scrapeyard.queues import messages
-from scrapeyard.queues.port import Queue
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue, find
 from scrapeyard.results.exports.columns import PARTS_OF
-from scrapeyard.store.ports.jobs import ITEM_BLOCK, EventStore
+from scrapeyard.store.ports.jobs import ITEM_BLOCK
 from scrapeyard.store.ports.runs import KeyedAnswer
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.traces import TraceExporter
 
 log = get_log("jobs")
-
-
-class JobNotifier:
-    """Notifies other processes. A lost message only causes delay: dispatchers and workers also poll the store."""
-
-    def __init__(self, queue: Queue, events: EventStore, clock: Callable[[], float]) -> None:
-        self._queue = queue
-        self._events = events
-        self._clock = clock
-
-    async def wake(self) -> None:
-        """Notify dispatchers that a job may have items to hand out."""
-        await self._send(messages.FEED, b"job")
-
-    async def kill(self, job_id: str) -> None:
-        """Notify workers that they must stop what they run of this job."""
-        await self._send(messages.SIGNALS, messages.encode(CancelJob(job_id=job_id)))
-
-    async def status(self, job: Job, **more: Any) -> None:
-        """Write an event with the job's new status, for watchers."""
-        told = {"status": job.status.value, **({"reason": job.pause_reason} if job.pause_reason else {}), **more}
-        await self._events.add(job.id, JobEventKind.STATUS, Raw(msgspec.json.encode(told)), self._clock())
-
-    async def _send(self, channel: str, message: bytes) -> None:
-        try:
-            await self._queue.send(channel, message)
-        except QueueUnavailable as error:
-            log.warning("jobs.not_told", channel=channel, error=error.message)
 
 
 PAUSED_AT_START = "created paused"
@@ -142,7 +113,12 @@ class JobCreation:
         receivers: WebhookValidator,
         default_scraper: str,
         clock: Callable[[], float],
+        traces: TraceExporter | None = None,
+        trace_share: float = 0.0,
     ) -> None:
+        """`trace_share` of the calls without a `traceparent` are traced."""
+        self._traces = traces
+        self._trace_share = trace_share
         self._store = store
         self._blobs = blobs
         self._catalogue = catalogue
@@ -155,10 +131,19 @@ class JobCreation:
         self._clock = clock
 
     async def create_job(
-        self, template: JobCall, *, identity: Identity, job_id: str = "", key: Key | None = None, schedule_id: str = ""
+        self,
+        template: JobCall,
+        *,
+        identity: Identity,
+        job_id: str = "",
+        key: Key | None = None,
+        schedule_id: str = "",
+        trace: str | None = None,
     ) -> Created:
         """Create a job from a template, as `POST /api/jobs` takes it. With a given `job_id` it is created once, however
-        often this is called. Raises BadRequest, ScraperNotFound, ScraperInvalid, Refusal or Unavailable."""
+        often this is called. `trace` is the caller's `traceparent`.
+
+        Raises BadRequest, ScraperNotFound, ScraperInvalid, Refusal or Unavailable."""
         job_id = job_id or (identity.job_id(template.job_id) if template.job_id else new_id("job"))
         check_call(identity, self._wanted(template))
         digest = "" if template.job_id is None else _digest(template)
@@ -169,7 +154,7 @@ class JobCreation:
         spool = new_id("part") if digest else ""
         source = msgspec.structs.replace(source, call_digest=digest, spool=spool)
         job = await self._drafted(template, scraper, source, job_id, identity)
-        job = msgspec.structs.replace(job, schedule_id=schedule_id)
+        job = msgspec.structs.replace(job, schedule_id=schedule_id, traceparent=traceparent(trace, self._trace_share))
         if template.items is None:
             return await self._written(job, None, key)
         place = spool_place(job_id, spool)
@@ -194,7 +179,13 @@ class JobCreation:
         return scraper, source
 
     async def create_from_list(
-        self, options: JobOptions, upload: Upload, *, identity: Identity, key: Key | None = None
+        self,
+        options: JobOptions,
+        upload: Upload,
+        *,
+        identity: Identity,
+        key: Key | None = None,
+        trace: str | None = None,
     ) -> Created:
         """Create a job from an uploaded list. Raises as `create_job`, and whatever reading the upload raises."""
         options = with_profile(options)
@@ -203,6 +194,7 @@ class JobCreation:
         kept = ListSource(shape=shape_of(options), name=upload.name, domain=options.domain or "")
         source = extracting(kept, scraper, _types(options))
         job = await self._drafted(options, scraper, source, job_id, identity)
+        job = msgspec.structs.replace(job, traceparent=traceparent(trace, self._trace_share))
         summary = await self._intake.keep_list(job_id, scraper, upload.chunks, source.shape, upload.limit)
         return await self._written(job, summary, key)
 
@@ -255,6 +247,8 @@ class JobCreation:
             if job.source.get("spool"):
                 await self._blobs.delete([keys.job_list(spool_of(job))])
             return _repeated(await self._standing(job.id), job.source.get("call_digest", ""))
+        if self._traces is not None:
+            self._traces.job_created(job.traceparent, job.id, job.created_at, self._clock())
         log.info("jobs.created", job=job.id, scraper=job.pinned, source=str(job.source.get("kind")))
         if summary is not None and summary.rows <= ITEM_BLOCK:
             await self._fill(job)

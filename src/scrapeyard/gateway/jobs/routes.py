@@ -100,15 +100,16 @@ async def append_items(gateway: GatewayDep, request: Request, job_id: JobId) -> 
 async def _created(request: Request, desk: JobService, identity: Identity) -> Created:
     given = idempotency_key(request.headers.get("idempotency-key"))
     given = None if given is None else identity.scoped(given)
+    trace = request.headers.get("traceparent")
     if is_json(request.headers.get("content-type", "")):
         body = await _body(request)
         key = None if given is None else Key(key=given, digest=lambda: "jobs:" + digest_of(body))
-        return await desk.creation.create_job(JobCall.model_validate(body), identity=identity, key=key)
+        return await desk.creation.create_job(JobCall.model_validate(body), identity=identity, key=key, trace=trace)
     media = media_type(request)
     upload = await open_upload(request, media)
     key = None if given is None else Key(key=given, digest=lambda: "jobs:" + upload.digest())
     options = options_of(request.query_params, JobOptions, media)
-    return await desk.creation.create_from_list(options, upload, identity=identity, key=key)
+    return await desk.creation.create_from_list(options, upload, identity=identity, key=key, trace=trace)
 
 
 async def _body(request: Request) -> Any:

@@ -6,11 +6,11 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.politeness.policies import FixedPolicies
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.gateway.jobs.control import JobControl
-from scrapeyard.gateway.jobs.create import Created, JobCreation, JobNotifier
+from scrapeyard.gateway.jobs.create import Created, JobCreation
 from scrapeyard.gateway.jobs.documents import CreatedJobDocument, JobDocument, created_document, job_document
 from scrapeyard.gateway.jobs.policies import JobManners, manners_of
 from scrapeyard.gateway.jobs.rates import JobRates
-from scrapeyard.gateway.jobs.streams import JobStreams
+from scrapeyard.gateway.jobs.streams import JobNotifier, JobStreams
 from scrapeyard.gateway.runs.admission import Lanes
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.inputs.importer import ItemImporter
@@ -19,6 +19,7 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import Store
+from scrapeyard.telemetry.traces import TraceExporter
 
 
 class JobService:
@@ -34,6 +35,7 @@ class JobService:
         catalogue: Catalogue,
         intake: ItemImporter,
         clock: Callable[[], float],
+        traces: TraceExporter | None = None,
     ) -> None:
         self._sites = FixedPolicies(settings.sites)
         self._catalogue = catalogue
@@ -52,6 +54,8 @@ class JobService:
             receivers=WebhookValidator(settings.webhooks, store.sealer),
             default_scraper=settings.repository.default,
             clock=clock,
+            traces=traces,
+            trace_share=settings.telemetry.trace_share if settings.telemetry.otlp_endpoint else 0.0,
         )
         self.control = JobControl(
             store=store,

@@ -2,7 +2,7 @@
 
 One task polls each watched job twice a second. It sends watchers nothing: it wakes them, and each reads the events it
 has not seen from the store. So a slow watcher is only late, and nothing is buffered for it. Only the items that ended
-last are kept, for those who want a line for each.
+last are kept, for those who want a line for each. Here also stands what tells other processes of a job.
 """
 
 import asyncio
@@ -14,12 +14,16 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from scrapeyard.errors import NotFound, Refusal, ScrapeyardError
+from scrapeyard.errors import NotFound, QueueUnavailable, Refusal, ScrapeyardError
 from scrapeyard.gateway.jobs.rates import JobRates
 from scrapeyard.gateway.runs.documents import encode
+from scrapeyard.model import CancelJob
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import Item, Job, JobStatus
-from scrapeyard.store.ports.jobs import Frontier
+from scrapeyard.queues import messages
+from scrapeyard.queues.port import Queue
+from scrapeyard.store.ports.jobs import EventStore, Frontier
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
@@ -322,3 +326,31 @@ def _data(data: Raw, at: float) -> bytes:
         return head + b',"value":' + raw + b"}"
     rest = raw[1:].lstrip()
     return head + (b"}" if rest.startswith(b"}") else b"," + rest)
+
+
+class JobNotifier:
+    """Notifies other processes. A lost message only causes delay: dispatchers and workers also poll the store."""
+
+    def __init__(self, queue: Queue, events: EventStore, clock: Callable[[], float]) -> None:
+        self._queue = queue
+        self._events = events
+        self._clock = clock
+
+    async def wake(self) -> None:
+        """Notify dispatchers that a job may have items to hand out."""
+        await self._send(messages.FEED, b"job")
+
+    async def kill(self, job_id: str) -> None:
+        """Notify workers that they must stop what they run of this job."""
+        await self._send(messages.SIGNALS, messages.encode(CancelJob(job_id=job_id)))
+
+    async def status(self, job: Job, **more: Any) -> None:
+        """Write an event with the job's new status, for watchers."""
+        told = {"status": job.status.value, **({"reason": job.pause_reason} if job.pause_reason else {}), **more}
+        await self._events.add(job.id, JobEventKind.STATUS, Raw(msgspec.json.encode(told)), self._clock())
+
+    async def _send(self, channel: str, message: bytes) -> None:
+        try:
+            await self._queue.send(channel, message)
+        except QueueUnavailable as error:
+            log.warning("jobs.not_told", channel=channel, error=error.message)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from scrapeyard.errors import BadRequest, Refusal
-from scrapeyard.gateway.http.openapi import Responses, parameter
+from scrapeyard.gateway.http.openapi import TRACEPARENT, Responses, parameter
 from scrapeyard.gateway.http.patterns import KEY_PATTERN
 from scrapeyard.gateway.jobs.calls import AppendOptions, JobOptions, ShapeOptions
 from scrapeyard.gateway.jobs.create import Upload
@@ -233,11 +233,11 @@ CREATED: Responses = {
 }
 
 
-def _request(json_schema: str, options: type[BaseModel]) -> dict[str, Any]:
+def _request(json_schema: str, options: type[BaseModel], *headers: dict[str, Any]) -> dict[str, Any]:
     kinds: dict[str, Any] = {"application/json": {"schema": {"$ref": f"#/components/schemas/{json_schema}"}}}
     for media in FORMATS:
         kinds[media] = {"schema": _FORM if media == "multipart/form-data" else _TEXT}
-    return {"requestBody": {"required": True, "content": kinds}, "parameters": [_KEY, *_query(options)]}
+    return {"requestBody": {"required": True, "content": kinds}, "parameters": [_KEY, *headers, *_query(options)]}
 
 
 def _query(options: type[BaseModel]) -> list[dict[str, Any]]:
@@ -263,7 +263,7 @@ def _plain(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any
     return kept
 
 
-CREATE = _request("JobCall", JobOptions)
+CREATE = _request("JobCall", JobOptions, TRACEPARENT)
 
 
 APPEND = _request("AppendCall", AppendOptions)

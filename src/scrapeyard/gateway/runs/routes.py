@@ -11,7 +11,7 @@ from scrapeyard.gateway.auth.authentication import IdentityDep
 from scrapeyard.gateway.auth.owned import RunId
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.dialects import status_word
-from scrapeyard.gateway.http.openapi import HEADERS, LOCATION, Responses, bad_ends, parameter, refusals
+from scrapeyard.gateway.http.openapi import HEADERS, LOCATION, TRACEPARENT, Responses, bad_ends, parameter, refusals
 from scrapeyard.gateway.http.parameters import GatewayDep, Instant, Wait, seconds_of
 from scrapeyard.gateway.http.patterns import SCRAPER_ID
 from scrapeyard.gateway.runs import answers
@@ -61,7 +61,7 @@ _REQUEST = {
             "The same key and body run once.",
             {"type": "string", "pattern": r"^[\x21-\x7e]{1,255}$"},
         ),
-        parameter("traceparent", "header", "W3C trace context; one is made when absent.", {"type": "string"}),
+        TRACEPARENT,
     ],
 }
 

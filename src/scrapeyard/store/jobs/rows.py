@@ -29,6 +29,7 @@ _PLAIN: Final = (
     "redrives",
     "pause_reason",
     "schedule_id",
+    "traceparent",
     "profile",
     "archive_key",
     "deadline",

@@ -3,7 +3,7 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0027');
+INSERT INTO "alembic_version" VALUES('0028');
 
 CREATE TABLE alerts (
 	id TEXT NOT NULL, 
@@ -283,7 +283,7 @@ CREATE TABLE jobs (
 	source BLOB NOT NULL, 
 	fault BLOB, 
 	breaker BLOB NOT NULL, 
-	use BLOB NOT NULL, files_pending BOOLEAN DEFAULT 0 NOT NULL CONSTRAINT jobs_files_pending CHECK (NOT files_pending OR status = 'cancelled'), http_statuses BLOB, redrives BIGINT DEFAULT '0' NOT NULL, profile TEXT DEFAULT '' NOT NULL, unread BOOLEAN DEFAULT 0 NOT NULL, deadline DOUBLE, archive TEXT DEFAULT '' NOT NULL, archive_key TEXT DEFAULT '' NOT NULL, domain TEXT DEFAULT '' NOT NULL, swept BLOB, sweeping BOOLEAN DEFAULT 0 NOT NULL, sweep_at DOUBLE DEFAULT '0' NOT NULL, 
+	use BLOB NOT NULL, files_pending BOOLEAN DEFAULT 0 NOT NULL CONSTRAINT jobs_files_pending CHECK (NOT files_pending OR status = 'cancelled'), http_statuses BLOB, redrives BIGINT DEFAULT '0' NOT NULL, profile TEXT DEFAULT '' NOT NULL, unread BOOLEAN DEFAULT 0 NOT NULL, deadline DOUBLE, archive TEXT DEFAULT '' NOT NULL, archive_key TEXT DEFAULT '' NOT NULL, domain TEXT DEFAULT '' NOT NULL, swept BLOB, sweeping BOOLEAN DEFAULT 0 NOT NULL, sweep_at DOUBLE DEFAULT '0' NOT NULL, traceparent TEXT DEFAULT '' NOT NULL, 
 	CONSTRAINT jobs_status CHECK (status IN ('creating', 'running', 'paused', 'cancelling', 'finishing', 'completed', 'cancelled', 'failed')), 
 	CONSTRAINT jobs_priority CHECK (priority IN ('high', 'normal', 'low')), 
 	CONSTRAINT jobs_counts CHECK (total = pending + queued + in_progress + success + error + cancelled AND pending >= 0 AND queued >= 0 AND in_progress >= 0 AND success >= 0 AND error >= 0 AND cancelled >= 0), 

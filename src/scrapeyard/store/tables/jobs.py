@@ -66,6 +66,7 @@ JOBS = Table(
     Column("pause_reason", Text, nullable=False),
     Column("schedule_id", Text, nullable=False),
     Column("profile", Text, nullable=False, server_default=""),
+    Column("traceparent", Text, nullable=False, server_default=""),
     Column("events", BigInteger, nullable=False),
     Column("failures_told", Integer, nullable=False),
     Column("policy", LargeBinary, nullable=False),

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from scrapeyard.builtin.registry import Builtin
 from scrapeyard.builtin.services import Services
 from scrapeyard.engines.ledger import Ledger
+from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import (
     BadRequest,
     FetchFailed,
@@ -21,13 +22,16 @@ from scrapeyard.errors import (
     SourceUnavailable,
     Unavailable,
 )
-from scrapeyard.model import ExitReason, Limits, RunError, Scraper, Usage
+from scrapeyard.model import ExitReason, FetchTrace, Limits, RunError, Scraper, StepTrace, Usage
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.telemetry.events import get_log
 
 T = TypeVar("T")
+MAX_TRACES = 200
+"""Maximum fetches listed in `explain`, and steps in a trace; the totals count all of them."""
+_MAX_TRIED = 20
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:
@@ -160,6 +164,43 @@ def as_value(packed: bytes | None) -> bytes:
 def since(start: float) -> float:
     """Milliseconds since `start`."""
     return (time.perf_counter() - start) * 1000
+
+
+def fetch_trace(
+    request: FetchRequest, started: float, began: float, answer: FetchResponse | FetchFailed, hide: Callable[[Any], Any]
+) -> FetchTrace:
+    """What is told of a fetch that has ended now. `started` and `began` (of the attempt) are by the performance
+    counter; `hide` takes secrets and personal data out."""
+    trace = FetchTrace(
+        url=hide(request.url)[:2000],
+        method=request.method,
+        ms=round(since(started), 2),
+        started_ms=round((started - began) * 1000, 2),
+    )
+    if isinstance(answer, FetchFailed):
+        error = hide(f"{answer.reason}: {answer.message}")[:1000]
+        tried = _bounded(answer.details.get("tried", ()), hide)
+        return replace(trace, status=answer.site_status, error=error, tried=tried)
+    return replace(
+        trace,
+        status=answer.status,
+        final_url=hide(answer.url)[:2000] if answer.url != request.url else "",
+        bytes=answer.bytes_received,
+        way=answer.way[:200],
+        age_seconds=None if answer.age_seconds is None else round(answer.age_seconds, 1),
+        tried=_bounded(answer.tried, hide),
+    )
+
+
+def step_trace(name: str, started: float, began: float, error: str, hide: Callable[[Any], Any]) -> StepTrace:
+    """The same for a step in a browser."""
+    at_ms = round((started - began) * 1000, 2)
+    return StepTrace(name=name, started_ms=at_ms, ms=round(since(started), 2), error=str(hide(error))[:500])
+
+
+def _bounded(tried: Sequence[dict[str, Any]], hide: Callable[[Any], Any]) -> tuple[dict[str, Any], ...]:
+    told = (hide(each) for each in tried[:_MAX_TRIED])
+    return tuple({name: v[:500] if isinstance(v, str) else v for name, v in each.items()} for each in told)
 
 
 def usage_of(verdict: Verdict) -> Usage:

@@ -8,15 +8,18 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import Unavailable
-from scrapeyard.model import Backoff, Delivery, Scraper
+from scrapeyard.model import Backoff, Delivery, Outcome, Scraper
 from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import BY_BUDGET, Batch, BatchItem, ItemOutcome, Job, JobStatus
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.spans import item_traced, job_span
+from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.retrying import RetryRules
 from scrapeyard.worker.attempts.slots import Pace, SlotLease, Slots
@@ -71,6 +74,10 @@ class BatchParts(Struct, frozen=True, kw_only=True):
     """Called with each outcome before it is recorded, also with that of an attempt that is not the last."""
     ended: Callable[[], None] = lambda: None
     """Called when a batch has ended and its outcomes are recorded."""
+    traces: TraceExporter | None = None
+    """Where traces of items go; None: nowhere."""
+    trace_share: float = 0.0
+    """Of the items of a traced job."""
 
 
 class Batches:
@@ -195,7 +202,10 @@ class _Held:
         self.job = job
         self.draining = False
         self.done = 0
-        self.records = BatchRecords(parts.store.batches, batch, lease_until, self.stop)
+        self.records = BatchRecords(parts.store.batches, batch, lease_until, self.stop, self._on_written)
+        self._span = job_span(job.traceparent, job.id) if parts.traces is not None else None
+        self._traced: dict[tuple[int, int], str] = {}
+        """Names of traced items that ended and are not written yet, by number and attempt."""
         self._parts = parts
         self._turns = turns
         self._batch = batch
@@ -291,16 +301,31 @@ class _Held:
             if not await self.records.begin():
                 return
             is_first = not self._batch.again
-            attempt = ItemAttempt(parts.attempts, plan, parts.sites, self.job, item, is_first=is_first)
+            is_traced = self._span is not None and item_traced(self.job.id, item.seq, parts.trace_share)
+            attempt = ItemAttempt(
+                parts.attempts, plan, parts.sites, self.job, item, is_first=is_first, is_traced=is_traced
+            )
             log.debug("item.started", job=self.job.id, item=item.key, attempt=item.attempt)
             outcome = await attempt.run()
             self._report(item, outcome)
+            self._trace(item, attempt.trace)
             await self._keep(outcome)
             self.done += 1
             if attempt.spent is not None and not self.draining:
                 self.draining = True
                 await self._pause_job(attempt.spent)
             await self._turns.maybe_yield()
+
+    def _trace(self, item: BatchItem, ended: Outcome | None) -> None:
+        if ended is not None and self._parts.traces is not None and self._span is not None:
+            self._traced[item.seq, item.attempt] = ended.run_id
+            self._parts.traces.item_ended(replace(ended, worker_id=self._batch.worker_id), self._span)
+
+    def _on_written(self, part: Sequence[ItemOutcome], start: float, end: float) -> None:
+        if self._traced and self._parts.traces is not None:
+            ended = ((outcome.seq, outcome.attempt) for outcome in part)
+            names = [(self._traced.pop(each), each[1]) for each in ended if each in self._traced]
+            self._parts.traces.items_recorded(names, start, end)
 
     def _report(self, item: BatchItem, outcome: ItemOutcome) -> None:
         log.debug(

@@ -17,7 +17,18 @@ from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.politeness.verdicts import wait_asked_by
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import GONE_STATUSES, Artifact, ExitReason, LogLine, RunError, Usage
+from scrapeyard.model import (
+    GONE_STATUSES,
+    Artifact,
+    ExitReason,
+    FetchTrace,
+    LogLine,
+    Outcome,
+    RunError,
+    StepTrace,
+    Timing,
+    Usage,
+)
 from scrapeyard.model.job import BatchItem, ItemOutcome, ItemStatus, Job
 from scrapeyard.results.exports.cells import as_time
 from scrapeyard.results.item_objects import ItemEnd, ItemObjects
@@ -25,6 +36,7 @@ from scrapeyard.sandbox.port import Verdict
 from scrapeyard.worker.attempts.attempt import ScrapeAttempt
 from scrapeyard.worker.attempts.parts import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.retrying import MOST_SECONDS, NextAttempt, RetryRules
+from scrapeyard.worker.attempts.steps import MAX_TRACES, fetch_trace, step_trace
 from scrapeyard.worker.batches.found import FoundItems
 
 INLINE_RESULT = 16 * 1024
@@ -62,7 +74,15 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
     """One attempt at an item. Saves the end of its log if it failed, and what its job's policy says."""
 
     def __init__(
-        self, parts: AttemptParts, plan: AttemptPlan, sites: Sites, job: Job, item: BatchItem, *, is_first: bool
+        self,
+        parts: AttemptParts,
+        plan: AttemptPlan,
+        sites: Sites,
+        job: Job,
+        item: BatchItem,
+        *,
+        is_first: bool,
+        is_traced: bool = False,
     ) -> None:
         """`is_first`: the item was never handed out before."""
         super().__init__(parts, plan, f"{job.id}/{item.key}", item.attempt, item.input)
@@ -83,6 +103,11 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
         listed = job.policy.results == "objects"
         self._objects = ItemObjects(parts.blobs, job.id, item.key, listed=listed, is_first=is_first)
         self._log_bytes = 0
+        self._is_traced = is_traced
+        self._fetch_traces: list[FetchTrace] = []
+        self._step_traces: list[StepTrace] = []
+        self.trace: Outcome | None = None
+        """What its spans are made of, once it has ended; None if it is not traced."""
         self._found: FoundItems | None = None
 
     def _check_input(self) -> Verdict | None:
@@ -148,7 +173,14 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
         while self._log_bytes > MAX_LOG and len(self.logs) > 1:
             self._log_bytes -= _size(self.logs.pop(0))
 
-    def _on_fetched(self, request: FetchRequest, started: float, answer: FetchResponse | FetchFailed) -> None:  # noqa: ARG002
+    def stepped(self, name: str, started: float, error: str) -> None:
+        """Note a step in a browser, for the trace."""
+        if self._is_traced and len(self._step_traces) < MAX_TRACES:
+            self._step_traces.append(step_trace(name, started, self.began, error, self._hide))
+
+    def _on_fetched(self, request: FetchRequest, started: float, answer: FetchResponse | FetchFailed) -> None:
+        if self._is_traced and len(self._fetch_traces) < MAX_TRACES:
+            self._fetch_traces.append(fetch_trace(request, started, self.began, answer, self._hide))
         status = answer.status if isinstance(answer, FetchResponse) else answer.site_status
         self._http_status = status if status is not None and 100 <= status <= 999 else None
         if not isinstance(answer, FetchResponse):
@@ -213,7 +245,30 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
             error=_short(verdict.error),
         )
 
+    def _traced(self, verdict: Verdict) -> Outcome:
+        scraper = self.plan.prepared.scraper.ref
+        timing = Timing(
+            child_start_ms=round(verdict.child_start_ms, 3),
+            forked_ahead=verdict.forked_ahead,
+            script_ms=round(verdict.wall_ms, 2),
+        )
+        return Outcome(
+            run_id=self.name,
+            attempt=self.number,
+            exit_reason=verdict.exit_reason,
+            scraper=scraper,
+            error=_short(verdict.error),
+            usage=self.usage(verdict),
+            timing=timing,
+            fetches=tuple(self._fetch_traces),
+            steps=tuple(self._step_traces),
+            started_at=self.started_at,
+            finished_at=self.finished_at,
+        )
+
     def _outcome(self, verdict: Verdict, retry: NextAttempt | None) -> ItemOutcome:
+        if self._is_traced:
+            self.trace = self._traced(verdict)
         return ItemOutcome(
             seq=self._item.seq,
             attempt=self.number,

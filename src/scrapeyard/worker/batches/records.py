@@ -28,10 +28,16 @@ _LONGEST_REST = 3.0
 
 
 class BatchRecords:
-    """Serves one taken batch. Calls `on_refused` once, if the store says that this worker no longer holds it."""
+    """Serves one taken batch. Calls `on_refused` once, if the store says that this worker no longer holds it, and
+    `on_written` with outcomes that were written, and from when to when that took."""
 
     def __init__(
-        self, batches: BatchStore, batch: Batch, lease_until: float, on_refused: Callable[[], object] = lambda: None
+        self,
+        batches: BatchStore,
+        batch: Batch,
+        lease_until: float,
+        on_refused: Callable[[], object] = lambda: None,
+        on_written: Callable[[Sequence[ItemOutcome], float, float], None] = lambda *_: None,
     ) -> None:
         self.lease_until = lease_until
         self.left = batch.left
@@ -44,6 +50,7 @@ class BatchRecords:
         self._batch = batch
         self._part = batch.part
         self._on_refused = on_refused
+        self._on_written = on_written
         self._waiting: list[ItemOutcome] = []
         self._bytes = 0
         self._wake = asyncio.Event()
@@ -146,6 +153,7 @@ class BatchRecords:
     async def _write(self, part: Sequence[ItemOutcome]) -> None:
         if self.refused:
             return
+        began = time.time()
         rest, asked_before, begun = _FIRST_REST, False, max(self._begun, self._noted)
         while True:
             try:
@@ -164,6 +172,7 @@ class BatchRecords:
         if recorded is None and not asked_before:
             self._give_up(len(part), "the batch is another's by now")
             return
+        self._on_written(part, began, time.time())
         self._part += 1
         self._noted = begun
         self._pulse()
