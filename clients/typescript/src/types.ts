@@ -111,7 +111,7 @@ export type AuditDocument = {
   number: number;
   /** When it was sent. */
   at: string;
-  /** Who called; empty: nobody who is known. */
+  /** Who called; empty: nobody who is known; `local:` and a user: on the server's machine. */
   client: string;
   /** The role of the caller; empty: unknown. */
   role: string;

@@ -15,6 +15,8 @@ from scrapeyard.gateway.app import application
 from scrapeyard.gateway.certificates import ServerCertificate
 from scrapeyard.gateway.http.protocol import BoundedHttp
 from scrapeyard.gateway.services import Gateway, GatewayServices
+from scrapeyard.model.audit import command_entry
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("gateway")
@@ -109,7 +111,7 @@ class GatewayServer:
 
     async def _secure(self) -> None:
         if not await self._gateway.keys.all() and self._gateway.services.settings.auth.mode == "on":
-            self.first_key = await self._gateway.keys.first(self._gateway.services.store.leaders)
+            await self._make_first_key(self._gateway.services.store)
         if self.is_open and not self._settings.allow_public:
             raise SettingsInvalid(
                 f"gateway.host: other machines reach {self._settings.host or 'every address'}, and whoever reaches the "
@@ -117,6 +119,13 @@ class GatewayServer:
                 "makes a first key and prints it. Behind a firewall, or a proxy that authenticates, --insecure does "
                 "without"
             )
+
+    async def _make_first_key(self, store: Store) -> None:
+        made = await self._gateway.keys.first(store.leaders)
+        if made is not None:
+            key, self.first_key = made
+            told = {"name": key.name, "role": key.role.value}
+            await store.audit.append([command_entry(key.created_at, "create_key", f"/api/keys/{key.id}", told)])
 
     def _make_certificate(self) -> ServerCertificate | None:
         """None: plain HTTP. Raises SettingsInvalid."""

@@ -1,6 +1,8 @@
 """The audit: who changed what, and who was refused. Each row's hash covers the row before it."""
 
+import getpass
 import hashlib
+import os
 from typing import Final
 
 import msgspec
@@ -17,7 +19,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     at: float
     """Unix seconds."""
     client: str
-    """Who; empty if unknown."""
+    """Who; empty if unknown, `local:` and the system's user for commands on the server's machine."""
     role: str
     key_id: str
     address: str
@@ -39,10 +41,11 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
 
 
 def command_entry(at: float, action: str, resource: str, after: object) -> AuditEntry:
-    """A change by a command on the server's machine: without a client and an address."""
+    """A change by a command, or by a start, on the server's machine: by the system's user, without an address. No
+    client can have such a name."""
     return AuditEntry(
         at=at,
-        client="",
+        client=cleaned(f"local:{_system_user()}"),
         role="",
         key_id="",
         address="",
@@ -53,6 +56,13 @@ def command_entry(at: float, action: str, resource: str, after: object) -> Audit
         request_id="",
         after=Raw(msgspec.json.encode(after)),
     )
+
+
+def _system_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return str(os.getuid())
 
 
 class AuditRow(Struct, frozen=True, kw_only=True):

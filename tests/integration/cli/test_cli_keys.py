@@ -1,5 +1,6 @@
 """`keys`: without a server, and on one that asks for them."""
 
+import getpass
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def test_keys_from_the_first_to_its_end(stand: Stand, tmp_path: Path) -> None:
         assert kept.status == 0, kept.err
         assert Path(stand.cli("login", "--show", "--json").json["file"]).stat().st_mode & 0o777 == 0o600
         assert stand.cli("workers").status == 0
+        (row,) = stand.cli("audit", "list", "--action", "create_key", "--json").json
+        assert (row["client"], row["address"], secret in str(row)) == (f"local:{getpass.getuser()}", "", False)
         rotated = stand.cli("keys", "rotate", "ops", "--overlap", "1h", "--json")
         assert rotated.status == 0, rotated.err
         assert rotated.json["secret"] != secret

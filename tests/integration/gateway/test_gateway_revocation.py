@@ -1,6 +1,7 @@
 """Keys on several gateways, and at the start of a server."""
 
 import asyncio
+import getpass
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -16,6 +17,7 @@ from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.model.identity import Role
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import AuthSettings, GatewaySettings, Settings
+from scrapeyard.store.ports.audit import AuditFilter
 from tests.integration.gateway.test_gateway_server import serving
 from tests.integration.gateway_stand import Stand, open_services, open_stand
 from tests.leaks import PATIENCE
@@ -71,6 +73,10 @@ async def test_the_first_start_with_authentication_makes_an_admin_key(tmp_path: 
             (key,) = await services.store.api_keys.all()
             assert (key.role, key.digest) == (Role.ADMIN, services.pepper.digest(server.first_key))
             assert not server.is_open
+            (row,) = (await services.store.audit.page(AuditFilter(), None, 10)).rows
+            assert (row.entry.action, row.entry.resource) == ("create_key", f"/api/keys/{key.id}")
+            assert row.entry.client == f"local:{getpass.getuser()}"
+            assert server.first_key not in str(row)
         finally:
             await server.stop()
         again = GatewayServer(services)

@@ -22,7 +22,10 @@ class AuditDocument(Struct, frozen=True, kw_only=True):
 
     number: Annotated[int, Meta(description="Its place in the chain, from 1 without gaps.")]
     at: str
-    client: Annotated[str, Meta(description="Who called; empty: nobody who is known.")]
+    client: Annotated[
+        str,
+        Meta(description="Who called; empty: nobody who is known; `local:` and a user: on the server's machine."),
+    ]
     role: Annotated[str, Meta(description="The role of the caller; empty: unknown.")]
     key_id: Annotated[str, Meta(description="The key that was used; empty: none, or other credentials.")]
     address: Annotated[str, Meta(description="Where the call came from; empty for commands on the server.")]

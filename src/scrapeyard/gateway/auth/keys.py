@@ -132,15 +132,15 @@ class KeyRing:
         log.info("auth.key_made", key=key.id, name=key.name, client=key.client, role=key.role.value)
         return key, secret
 
-    async def first(self, leaders: LeaderStore) -> str:
-        """Make an admin key where there is none; returns its secret. Empty if another gateway makes it now."""
+    async def first(self, leaders: LeaderStore) -> tuple[ApiKey, str] | None:
+        """Make an admin key where there is none; returns it and its secret. None if another gateway makes it now."""
         now = self._clock()
         if not await leaders.claim("first-key", new_id("gateway"), now, now + FIRST_SECONDS):
-            return ""
+            return None
         draft = ApiKey(
             id="", name=FIRST, client=FIRST, role=Role.ADMIN, digest="", pepper_id="", created_at=now, changed_at=now
         )
-        return (await self.create(draft))[1]
+        return await self.create(draft)
 
     async def rotate(self, key_id: str, overlap_seconds: float) -> tuple[ApiKey, str, ApiKey]:
         """A new key and secret in place of one, which ends after the overlap. Raises NotFound or Refusal (409)."""
