@@ -1,8 +1,7 @@
 """Counts fetches by the class of their site, the engine that brought the page, and its status."""
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -23,26 +22,18 @@ class FetchMetrics:
         self._patterns = tuple((site, name) for name, _, site in (each.partition("=") for each in classes))
         self._class_of = lru_cache(maxsize=10_000)(self._find)
 
-    @contextmanager
-    def one(self) -> Iterator["_Fetch"]:
-        """Count one fetch, which is what the block does. Set what is known of it meanwhile."""
-        fetch, began = _Fetch(), time.perf_counter()
-        try:
-            yield fetch
-        except FetchFailed as error:
-            tried = error.details.get("tried", ())
-            self._metrics.fetched(self._site(fetch), _NONE, error.reason.value, time.perf_counter() - began, tried)
-            raise
-        page, seconds = fetch.response, time.perf_counter() - began
-        self._metrics.fetched(self._site(fetch), page.strategy, f"{page.status // 100}xx", seconds, page.tried)
+    def brought(self, site: str, page: FetchResponse, began: float) -> None:
+        """Count a fetch that began at `began` by the performance counter and brought a page."""
+        seconds = time.perf_counter() - began
+        self._metrics.fetched(self._of(site), page.strategy, f"{page.status // 100}xx", seconds, page.tried)
 
-    def _site(self, fetch: "_Fetch") -> str:
-        return self._class_of(fetch.site) if self._patterns else OTHER
+    def failed(self, site: str, error: FetchFailed, began: float) -> None:
+        """Count one that brought none. `site` is empty if its URL could not be read."""
+        tried = error.details.get("tried", ())
+        self._metrics.fetched(self._of(site), _NONE, error.reason.value, time.perf_counter() - began, tried)
+
+    def _of(self, site: str) -> str:
+        return self._class_of(site) if self._patterns else OTHER
 
     def _find(self, site: str) -> str:
         return next((name for pattern, name in self._patterns if fnmatchcase(site, pattern)), OTHER)
-
-
-class _Fetch:
-    site = ""
-    response: FetchResponse

@@ -41,7 +41,8 @@ class Ledger:
 
     def __init__(self, warn: Callable[[str], None] | None = None) -> None:
         """`warn` tells the author of the run that a budget is nearly used up; None: nobody."""
-        self.spent = Spent()
+        self._requests = self._bytes = self._residential = 0
+        self._seconds = 0.0
         self.bytes_by_class: dict[str, int] = {}
         """`direct` stands for no proxy."""
         self.solver_calls = 0
@@ -58,12 +59,26 @@ class Ledger:
         self.warned: set[str] = set()
         self._warn = warn
 
+    @property
+    def spent(self) -> Spent:
+        """What was used up so far."""
+        return Spent(
+            requests=self._requests, bytes=self._bytes, residential_bytes=self._residential, seconds=self._seconds
+        )
+
     def write(self, spent: Spent, proxy_class: str) -> None:
         """Add what was used up."""
-        self.spent += spent
-        if spent.bytes:
+        self.add(proxy_class, requests=spent.requests, size=spent.bytes, seconds=spent.seconds)
+
+    def add(self, proxy_class: str, *, requests: int = 0, size: int = 0, seconds: float = 0.0) -> None:
+        """The same in numbers; `size` counts bytes, by the class of the proxy they came through."""
+        self._requests += requests
+        self._seconds += seconds
+        if size:
+            self._bytes += size
+            self._residential += size if proxy_class in RESIDENTIAL else 0
             name = proxy_class or "direct"
-            self.bytes_by_class[name] = self.bytes_by_class.get(name, 0) + spent.bytes
+            self.bytes_by_class[name] = self.bytes_by_class.get(name, 0) + size
 
     def count_browser(self, *, pages: int, saved: int, ms: float = 0.0) -> None:
         """Add what a browser's context did."""

@@ -5,6 +5,7 @@ metric carries a URL, the name of a site or the name of a client.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from msgspec import Struct
@@ -134,6 +135,8 @@ class Metrics:
             "engine",
         )
         self._received = self._counter("received_bytes", "Bytes received from the web, on the wire.", "proxy_class")
+        self._of_fetch = lru_cache(1024)(self._find_fetch)
+        self._bytes_of = lru_cache(16)(self._received.labels)
         self._blocks = self._counter("blocks", "Answers that were recognised as a block.", "kind")
         self._escalations = self._counter(
             "escalations", "Fetches that needed more than one way, by whether another way helped.", "outcome"
@@ -206,18 +209,22 @@ class Metrics:
         self, site_class: str, engine: str, status: str, seconds: float, tried: Sequence[Mapping[str, object]]
     ) -> None:
         """A fetch has ended. `tried` are the ways before the last, as `explain` shows them."""
-        self._fetches.labels(site_class, engine, status).inc()
-        self._fetch_seconds.labels(engine).observe(seconds)
+        count, timer = self._of_fetch(site_class, engine, status)
+        count.inc()
+        timer.observe(seconds)
         if tried:
             for each in tried:
                 if "kind" in each:
                     self._blocks.labels(each["kind"]).inc()
             self._escalations.labels("helped" if status.endswith("xx") else "in_vain").inc()
 
+    def _find_fetch(self, site_class: str, engine: str, status: str) -> tuple[Counter, Histogram]:
+        return self._fetches.labels(site_class, engine, status), self._fetch_seconds.labels(engine)
+
     def received(self, proxy_class: str, size: int) -> None:
         """Bytes have come from the web through a class of proxies; empty for none."""
         if size > 0:
-            self._received.labels(proxy_class or "direct").inc(size)
+            self._bytes_of(proxy_class or "direct").inc(size)
 
     def stored(self, operation: str, seconds: float, *, well: bool) -> None:
         """The database has answered, or not."""

@@ -1,6 +1,7 @@
 """The stages of the HTTP engine, put together in their order. docs/design/engine.md tells why in this one."""
 
 import contextlib
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -114,20 +115,31 @@ class Engine:
     async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
         """As `HttpEngine`: check headers and parse the URL, before anything waits with them; then through all stages
         from the cache inwards."""
-        with self._counted.one() as fetch:
-            context = await self._context(request, caller)
-            fetch.site = context.site
-            fetch.response = await self._cached(context)
-        return fetch.response
+        began, site = time.perf_counter(), ""
+        try:
+            context = self._context(request, caller)
+            if isinstance(context, FetchFailed):
+                raise await self._first_error(context, request, caller)
+            site = context.site
+            response = await self._cached(context)
+        except FetchFailed as error:
+            self._counted.failed(site, error, began)
+            raise
+        self._counted.brought(site, response, began)
+        return response
 
-    async def _context(self, request: FetchRequest, caller: Caller) -> FetchContext:
+    def _context(self, request: FetchRequest, caller: Caller) -> FetchContext | FetchFailed:
         try:
             check_headers(request.headers)
             return FetchContext.of(request, caller, self._sites)
-        except FetchFailed:
-            if not self._cached.concerns(request, caller):  # so that a used-up budget is the first error a script sees
-                await self._budgets.check(caller)
-            raise
+        except FetchFailed as error:
+            return error
+
+    async def _first_error(self, error: FetchFailed, request: FetchRequest, caller: Caller) -> FetchFailed:
+        """A used-up budget is the first error that a script sees."""
+        if not self._cached.concerns(request, caller):
+            await self._budgets.check(caller)
+        return error
 
     async def invalidate(self, signal: Invalidate) -> None:
         """Remove cached pages. Raises Unavailable if the shared tier is away."""

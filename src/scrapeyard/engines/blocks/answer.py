@@ -110,7 +110,12 @@ class Answer:
     @_lazy
     def is_plenty(self) -> bool:
         """Whether there is so much to read that it must be a page."""
-        return _has_links(self._body) or len(self.text) >= _PLENTY
+        return self.has_links or len(self.text) >= _PLENTY
+
+    @_lazy
+    def has_links(self) -> bool:
+        """Whether it has so many links that it must be a page, also without counting its words."""
+        return _has_links(self._body)
 
     @_lazy
     def is_bare(self) -> bool:

@@ -22,6 +22,7 @@ from scrapeyard.engines.blocks.rules import (
     HeaderMark,
     Mark,
 )
+from scrapeyard.engines.blocks.shell import recognise_shell
 from scrapeyard.engines.blocks.words import Turn, weigh
 from scrapeyard.engines.port import FetchResponse
 
@@ -54,7 +55,17 @@ Found = Block | None
 
 def recognise(response: FetchResponse) -> Block | None:
     """The refusal that an answer is; None: it is a page, or a fault of another kind (404, 500, a missing key)."""
+    return _recognise(Answer(response))
+
+
+def recognise_any(response: FetchResponse) -> Block | None:
+    """As `recognise`; also a page that is an empty shell. Most pages have links enough to be neither."""
     answer = Answer(response)
+    found = _recognise(answer)
+    return found if found is not None or answer.has_links else recognise_shell(response)
+
+
+def _recognise(answer: Answer) -> Found:
     found = _by_header(answer)
     if found is not None and found.certain:
         return found

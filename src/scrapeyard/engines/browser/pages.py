@@ -1,7 +1,7 @@
 """A fetch by browser: the same request and the same answer as over HTTP, with the page as its scripts left it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import urldefrag
 
@@ -218,10 +218,11 @@ class EngineChoice:
         self._browser = browser
         self._no_light = no_light
 
-    async def __call__(self, context: FetchContext, way: Route = PLAIN) -> FetchResponse:
+    def __call__(self, context: FetchContext, way: Route = PLAIN) -> Coroutine[Any, Any, FetchResponse]:
         """As `RoutedFetch`. Raises FetchFailed (`browser_unavailable`) where there is none."""
-        if way.engine == "http":
-            return await self._http(context, way)
+        return self._http(context, way) if way.engine == "http" else self._browse(context, way)
+
+    async def _browse(self, context: FetchContext, way: Route) -> FetchResponse:
         if way.engine == "light" and self._no_light:
             raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, f"this worker has no light browser: {self._no_light}")
         if self._browser is None:

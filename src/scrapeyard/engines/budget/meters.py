@@ -84,9 +84,13 @@ class Meters:
         key = (self._today(), caller.job_id, site, pool, proxy_class, caller.client, scraper)
         if key not in self._rows and len(self._rows) >= 2 * MOST:
             key = (key[0], "", ELSEWHERE, pool, proxy_class, caller.client, "")
-        row = self._rows.setdefault(key, [0, 0, 0, 0, 0])
-        for place, count in enumerate(counts):
-            row[place] += count
+        row = self._rows.get(key) or self._rows.setdefault(key, [0, 0, 0, 0, 0])
+        requests, failures, size, runs, browser_ms = counts
+        row[0] += requests
+        row[1] += failures
+        row[2] += size
+        row[3] += runs
+        row[4] += browser_ms
         self._changed.add(key)
 
     def _today(self) -> str:
@@ -168,7 +172,11 @@ class Metered:
         """As `RoutedFetch`. Raises FetchFailed (`fetch_budget`) when the request must not begin."""
         caller = context.caller
         proxy_class = way.proxy.proxy_class if way.proxy else ""
-        await self._budgets.begin(caller, proxy_class)
+        is_free = self._budgets.is_unlimited(caller)
+        if is_free:
+            self._budgets.note(caller, proxy_class, requests=1)
+        else:
+            await self._budgets.begin(caller, proxy_class)
         began, more, size, ok = self._clock(), 0, 0, None
         try:
             response = await self._inner(context, way)
@@ -182,7 +190,10 @@ class Metered:
                 self._pools.report(way.proxy, ok)
             self._meter(context, way, requests=1 + more, failures=0 if ok else 1, size=size)
             seconds = self._clock() - began
-            await self._budgets.count(caller, proxy_class, requests=more, size=size, seconds=seconds)
+            if is_free:
+                self._budgets.note(caller, proxy_class, requests=more, size=size, seconds=seconds)
+            else:
+                await self._budgets.count(caller, proxy_class, requests=more, size=size, seconds=seconds)
         return response
 
     def _meter(self, context: FetchContext, way: Route, *, requests: int, failures: int, size: int) -> None:

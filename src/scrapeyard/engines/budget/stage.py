@@ -5,8 +5,9 @@ only afterwards: an answer under way that goes beyond is delivered and counted, 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import lru_cache
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -34,6 +35,7 @@ class Budgets:
     ) -> None:
         """`on_received` is told the class of proxies and the bytes of everything that comes."""
         self._ceiling = _ceiling(settings)
+        self._is_free = self._ceiling == _NO_LIMITS
         self._share = settings.warn_share
         self._shared = jobs
         self._jobs: OrderedDict[str, Ledger] = OrderedDict()
@@ -42,6 +44,17 @@ class Budgets:
     def limits(self, caller: Caller) -> BudgetLimits:
         """Of a run: the smaller of the operator's and its policy's, each by itself."""
         return _smaller(self._ceiling, caller.policy.budget)
+
+    def is_unlimited(self, caller: Caller) -> bool:
+        """Whether neither the run nor its job has a limit: then `note` does what `begin` and `count` do."""
+        return self._is_free and caller.policy.budget == _NO_LIMITS and not self._counts_job(caller)
+
+    def note(
+        self, caller: Caller, proxy_class: str = "", *, requests: int = 0, size: int = 0, seconds: float = 0.0
+    ) -> None:
+        """Count what a request without limits used up."""
+        caller.ledger.add(proxy_class, requests=requests, size=size, seconds=seconds)
+        self._on_received(proxy_class, size)
 
     async def check(self, caller: Caller) -> None:
         """Raises FetchFailed (`fetch_budget`) when nothing more may begin."""
@@ -135,8 +148,11 @@ class Budgeted:
         self._inner = inner
         self._budgets = budgets
 
-    async def __call__(self, context: FetchContext) -> FetchResponse:
+    def __call__(self, context: FetchContext) -> Coroutine[Any, Any, FetchResponse]:
         """As `Fetch`."""
+        return self._inner(context) if self._budgets.is_unlimited(context.caller) else self._checked(context)
+
+    async def _checked(self, context: FetchContext) -> FetchResponse:
         await self._budgets.check(context.caller)
         return await self._inner(context)
 

@@ -72,9 +72,9 @@ _MAX_NAME = 64
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def changes_page(request: FetchRequest, response: FetchResponse) -> bool:
-    """Whether the page may have changed: a method that is not safe succeeded (RFC 9111, 4.4)."""
-    return request.method.upper() not in _SAFE_METHODS and response.status < 400
+def is_safe(request: FetchRequest) -> bool:
+    """Whether its method changes no page, even if it succeeds (RFC 9111, 4.4)."""
+    return request.method.upper() in _SAFE_METHODS
 
 
 def uses_cache(caller: Caller, settings: CacheSettings) -> bool:

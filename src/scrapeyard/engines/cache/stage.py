@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,8 +16,8 @@ from scrapeyard.engines.cache.rules import (
     CacheDirective,
     Storable,
     TtlRules,
-    changes_page,
     directive_for,
+    is_safe,
     keepable,
     must_revalidate,
     uses_cache,
@@ -121,14 +122,20 @@ class Cached:
         self._drops = 0
         """Counts invalidations: what was asked for before one is not kept after it."""
 
-    async def __call__(self, context: FetchContext) -> FetchResponse:
-        """Get a page, kept or fetched. Raises FetchFailed."""
+    def __call__(self, context: FetchContext) -> Coroutine[Any, Any, FetchResponse]:
+        """Get a page, kept or fetched. Raises FetchFailed. Most requests pass without a step of their own."""
         wish = directive_for(context.request, context.caller, self._settings)
-        if wish is None:
-            response = await self._inner(context)
-            if changes_page(context.request, response):
-                await self._forget_changed(context)
-            return response
+        if wish is not None:
+            return self._look(context, wish)
+        return self._inner(context) if is_safe(context.request) else self._pass(context)
+
+    async def _pass(self, context: FetchContext) -> FetchResponse:
+        response = await self._inner(context)
+        if response.status < 400:
+            await self._forget_changed(context)
+        return response
+
+    async def _look(self, context: FetchContext, wish: CacheDirective) -> FetchResponse:
         began = time.perf_counter()
         errand = _Errand(context, wish, page_key(context), began)
         page = self._near(errand)

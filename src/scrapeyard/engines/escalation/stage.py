@@ -2,12 +2,13 @@
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrapeyard.engines.blocks import EMPTY_SHELL, Block, adds_content, recognise, recognise_shell
+from scrapeyard.engines.blocks import EMPTY_SHELL, Block, adds_content, recognise, recognise_any
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.escalation.planner import (
     NO_POOL,
@@ -78,9 +79,6 @@ class Escalation:
             if page is not None or not self._goes_on():
                 return page or self._report.end()
             known = await self._gear.memory.recall(self._site)
-        return await self._climb(known)
-
-    async def _climb(self, known: Remembered) -> FetchResponse:
         first = self._gear.ladder.first(self._request, self._caller)
         if known.blames(first.name):
             rungs = self._gear.ladder.rungs(self._request, self._caller, known)
@@ -207,7 +205,7 @@ class Escalation:
         """The response, if it is a page; None: it is a block and another way may help, or there is no doubt. Behind a
         clearance (`cleared`) a doubtful refusal is the site's own answer."""
         response = response if response.way == name else replace(response, way=name)
-        block = None if response.kept is not None else recognise(response) or self._shell(response)
+        block = None if response.kept is not None else self._recognise(response)
         if block is None or not self._is_refusal(block) or (cleared and not block.certain):
             if not cleared and (block is None or block.kind != "rate_limited"):
                 await self._note(remembered, ok=True, cost=cost)
@@ -228,9 +226,9 @@ class Escalation:
         kind = next((value for name, value in response.headers if name.lower() == "content-type"), "")
         return replace(response, body=b"", kept=await keep(_whole(response.body), kind))
 
-    def _shell(self, response: FetchResponse) -> Block | None:
+    def _recognise(self, response: FetchResponse) -> Block | None:
         is_plain = response.strategy == "http" and self._gear.ladder.may_browse(self._request, self._caller)
-        return recognise_shell(response) if is_plain else None
+        return recognise_any(response) if is_plain else recognise(response)
 
     def _is_refusal(self, block: Block) -> bool:
         if block.kind == "rate_limited":
@@ -372,9 +370,9 @@ class Ways:
             await self._solver.stop()
         await self._memory.stop()
 
-    async def __call__(self, context: FetchContext) -> FetchResponse:
+    def __call__(self, context: FetchContext) -> Coroutine[Any, Any, FetchResponse]:
         """As `Fetch`."""
-        return await Escalation(self._gear, context).fetch()
+        return Escalation(self._gear, context).fetch()
 
     def exit(self, caller: Caller, session: str) -> Proxy | None:
         """The exit of a browser's context that no single request chooses. Raises FetchFailed."""

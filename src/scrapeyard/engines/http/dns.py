@@ -36,10 +36,14 @@ class DnsCache:
         self._known: OrderedDict[str, tuple[float, tuple[Address, ...]]] = OrderedDict()
         self._asking: dict[str, asyncio.Task[tuple[Address, ...]]] = {}
 
+    def known(self, host: str) -> tuple[Address, ...]:
+        """What was found lately; empty if nothing was."""
+        until, known = self._known.get(host, (0.0, ()))
+        return known if until > time.monotonic() else ()
+
     async def addresses(self, host: str, port: int) -> tuple[Address, ...]:
         """At least one address. Raises FetchFailed (fetch_dns)."""
-        until, known = self._known.get(host, (0.0, ()))
-        if until > time.monotonic():
+        if known := self.known(host):
             return known
         task = self._asking.get(host)
         if task is None:
@@ -93,6 +97,12 @@ class GuardedDns:
         self._guard.check(target.host, found)
         self._guard.check_port(target.host, target.port, found)
         return found
+
+    def known(self, target: Target) -> tuple[Address, ...] | None:
+        """Addresses that have passed the guard already; None: ask for them."""
+        literal = target.literal
+        found = (literal,) if literal is not None else self._names.known(target.host)
+        return found if found and self._guard.has_passed(target.host, target.port, found) else None
 
     async def unchecked(self, target: Target) -> tuple[Address, ...]:
         """For what the operator chose, such as a proxy. Raises FetchFailed (fetch_dns)."""

@@ -2,7 +2,10 @@
 
 import asyncio
 import time
+from collections.abc import Coroutine
+from functools import lru_cache
 from types import TracebackType
+from typing import Any
 
 from msgspec.structs import replace
 from wreq import Client
@@ -24,7 +27,7 @@ from scrapeyard.engines.http.shares import BodyMemory, BodyShare
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.http.url import Target
-from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Proxy, Route
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
@@ -150,10 +153,10 @@ class WreqEngine:
         """As `HttpEngine`, without any stage around it."""
         return await self._fetch(first_hop(request), request, caller, way)
 
-    async def __call__(self, context: FetchContext, way: Route = PLAIN) -> FetchResponse:
+    def __call__(self, context: FetchContext, way: Route = PLAIN) -> Coroutine[Any, Any, FetchResponse]:
         """As `RoutedFetch`."""
         request = context.request
-        return await self._fetch(first_hop(request, context.target), request, context.caller, way)
+        return self._fetch(first_hop(request, context.target), request, context.caller, way)
 
     async def _fetch(self, hop: Hop, request: FetchRequest, caller: Caller, way: Route) -> FetchResponse:
         """The time limit covers everything: waiting for a free connection, redirects, the whole body."""
@@ -163,15 +166,20 @@ class WreqEngine:
         has_cookies = request.session or way.cookies
         jar = await self._open_jar(request, caller, way, hop.target) if has_cookies else Jar(self._site_of)
         share = BodyShare(self._memory)
+        walk = HopLoop(self._connect, terms, jar, share)
         try:
-            return await self._walk(HopLoop(self._connect, terms, jar, share), hop, seconds, share)
+            with self._deadlines.within(seconds):
+                async with self._free:
+                    return await walk.run(hop)
+        except TimeoutError:
+            raise _too_slow(hop, seconds, "waiting for memory" if share.is_waiting else walk.stage) from None
         finally:
             share.close()
             if request.session and jar.changed:
                 await self._sessions.keep(_owner(caller), request.session, jar.changes(), jar.changed, time.time())
 
     async def _connect(self, target: Target, dress: ClientIdentity) -> Client:
-        addresses = await self._dns.addresses(target)
+        addresses = self._dns.known(target) or await self._dns.addresses(target)
         if dress.proxy_guarded:
             dress = replace(dress, proxy_at=await self._dns.addresses(proxy_target(dress.proxy)))
         try:
@@ -179,33 +187,17 @@ class WreqEngine:
         except ValueError as error:
             raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"the request cannot be made so: {error}") from None
 
-    async def _walk(self, walk: HopLoop, hop: Hop, seconds: float | None, share: BodyShare) -> FetchResponse:
-        try:
-            with self._deadlines.within(seconds):
-                async with self._free:
-                    return await walk.run(hop)
-        except TimeoutError:
-            stage = "waiting for memory" if share.is_waiting else walk.stage
-            raise FetchFailed(
-                ExitReason.FETCH_TIMEOUT,
-                f"{hop.target.host} took longer than {seconds:g} s, {stage}; "
-                "raise the fetch's timeout, policy.request_seconds or http.total_seconds, or try again later",
-                stage=stage,
-            ) from None
-
     def _terms(self, request: FetchRequest, caller: Caller, way: Route) -> RequestTerms:
         settings = self._settings
         profile = way.profile or request.profile or caller.policy.profile or profile_of(way.user_agent)
         return RequestTerms(
             allowed_hosts=caller.scraper.allowed_hosts if caller.scraper else (),
-            dress=ClientIdentity(
-                profile=profile or settings.profile,
-                user_agent=way.user_agent,
-                proxy=way.proxy.url if way.proxy else "",
-                proxy_guarded=way.proxy.guarded if way.proxy else False,
-                certificate=request.certificate,
-                ca_file=way.proxy.ca_file if way.proxy else None,
-                connect_seconds=connect_limit(caller.policy, settings),
+            dress=self._dress(
+                profile or settings.profile,
+                way.user_agent,
+                way.proxy,
+                request.certificate,
+                connect_limit(caller.policy, settings),
             ),
             way=way,
             page_limit=page_limit(request, settings),
@@ -214,12 +206,37 @@ class WreqEngine:
             max_redirects=settings.max_redirects if request.follow_redirects else None,
         )
 
+    @staticmethod
+    @lru_cache(maxsize=1024)
+    def _dress(
+        profile: str, user_agent: str, proxy: Proxy | None, certificate: str, connect_seconds: float
+    ) -> ClientIdentity:
+        """Remembered, since most fetches look alike."""
+        return ClientIdentity(
+            profile=profile,
+            user_agent=user_agent,
+            proxy=proxy.url if proxy else "",
+            proxy_guarded=proxy.guarded if proxy else False,
+            certificate=certificate,
+            ca_file=proxy.ca_file if proxy else None,
+            connect_seconds=connect_seconds,
+        )
+
     async def _open_jar(self, request: FetchRequest, caller: Caller, way: Route, target: Target) -> Jar:
         kept = await self._sessions.open(_owner(caller), request.session, time.time()) if request.session else []
         jar = Jar(self._site_of, kept)
         for name, value in way.cookies:
             jar.put(Cookie(name=name, value=value, domain=self._site_of(target.host)))
         return jar
+
+
+def _too_slow(hop: Hop, seconds: float | None, stage: str) -> FetchFailed:
+    return FetchFailed(
+        ExitReason.FETCH_TIMEOUT,
+        f"{hop.target.host} took longer than {seconds:g} s, {stage}; "
+        "raise the fetch's timeout, policy.request_seconds or http.total_seconds, or try again later",
+        stage=stage,
+    )
 
 
 def _owner(caller: Caller) -> str:

@@ -152,6 +152,10 @@ class Guard:
         """The very addresses that passed for a host last; nothing else decides, so they pass again."""
         self._log = get_log("engines")
 
+    def has_passed(self, host: str, port: int, addresses: tuple[Address, ...]) -> bool:
+        """Whether these addresses have passed `check`, and the port is not the one that `check_port` looks at."""
+        return port != self._own_port and self._passed.get(host) == addresses
+
     def check(self, host: str, addresses: Iterable[Address]) -> None:
         """Raises FetchFailed (fetch_private_address) unless every address may be reached.
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from wreq import Client, Response
 from wreq.header import HeaderMap
 
-from scrapeyard.engines.http.body import Stream, read_page
+from scrapeyard.engines.http.body import Stream, read_page, read_wire
 from scrapeyard.engines.http.charset import extract_content_type, find_charset
 from scrapeyard.engines.http.checks import METHODS, Hop, check_allowed, next_hop
 from scrapeyard.engines.http.clients import ClientIdentity
@@ -34,7 +34,7 @@ _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 """Idempotent: whether the server had the request already makes no difference."""
 _ASCII = "".join(map(chr, range(0x80)))
 PROXY_ERRORS = ("x-brd-error", "x-luminati-error")
-"""Headers by which vendors say that an answer is their own and not the site's."""
+"""AnswerHeaders by which vendors say that an answer is their own and not the site's."""
 
 
 Connect = Callable[[Target, ClientIdentity], Awaitable[Client]]
@@ -87,33 +87,41 @@ class HopLoop:
 
     async def run(self, hop: Hop) -> FetchResponse:
         """To the page. Raises FetchFailed; `details["repeats"]` says how many requests were sent once more."""
+        self._began = time.perf_counter()  # waiting for a free connection was ours, not the site's
+        home, is_home = hop.target, True
         try:
-            return await self._run(hop)
+            while True:
+                response = await self._ask(hop, is_home)
+                status, headers = response.status.as_int(), AnswerHeaders(response.headers)  # each asking makes a map
+                if self._terms.way.proxy is not None:
+                    self._judge_proxy(hop.target, status, headers)
+                if "set-cookie" in headers.values:
+                    self._hear_cookies(hop, headers)
+                onward = self._onward(hop, status, headers)
+                if onward is None:
+                    return await self._read(hop, status, headers, response)
+                await response.close()
+                hop, is_home = onward, onward.target.origin == home.origin
         except FetchFailed as failure:
             if self._repeats:
                 failure.details["repeats"] = self._repeats
             raise
 
-    async def _run(self, hop: Hop) -> FetchResponse:
-        self._began = time.perf_counter()  # waiting for a free connection was ours, not the site's
-        most, home = self._terms.max_redirects, hop.target.origin
-        while True:
-            response = await self._ask(hop, at_home=hop.target.origin == home)
-            status, headers = response.status.as_int(), response.headers  # each asking makes a map
-            if self._terms.way.proxy is not None:
-                self._judge_proxy(hop.target, status, headers)
-            self._hear_cookies(hop, headers)
-            onward = None if most is None else next_hop(hop, status, _location(headers))
-            if onward is None:
-                return await self._read(hop, status, headers, response)
+    def _onward(self, hop: Hop, status: int, headers: "AnswerHeaders") -> Hop | None:
+        """Where an answer sends us; None: it is the last. Raises FetchFailed."""
+        most = self._terms.max_redirects
+        if most is None or "location" not in headers.values:
+            return None
+        onward = next_hop(hop, status, headers.location())
+        if onward is not None:
             self._seen.append(hop.target.url)
-            if len(self._seen) > (most or 0):
+            if len(self._seen) > most:
                 raise _too_many(self._seen)
-            await response.close()
-            hop = onward
+        return onward
 
     async def _ask(self, hop: Hop, at_home: bool) -> Response:
-        check_allowed(hop.target, self._terms.allowed_hosts)
+        if self._terms.allowed_hosts:
+            check_allowed(hop.target, self._terms.allowed_hosts)
         self.stage = "resolving its name"
         client = await self._connect(hop.target, self._terms.dress)
         self.stage = "waiting for its answer"
@@ -168,33 +176,38 @@ class HopLoop:
                 raise
             raise FetchFailed(ExitReason.FETCH_CONNECT, "the engine is stopping; the run will be tried again") from None
 
-    def _judge_proxy(self, target: Target, status: int, headers: HeaderMap) -> None:
+    def _judge_proxy(self, target: Target, status: int, headers: "AnswerHeaders") -> None:
         if status == 407:
             raise refused_by_proxy(target, self._terms.proxy)
         for name in PROXY_ERRORS:
-            if status >= 400 and (said := _header(headers, name)):
+            if status >= 400 and (said := headers.first(name)):
                 message = f"the proxy {self._terms.proxy} says: {said[:200]}"
                 raise FetchFailed(ExitReason.FETCH_PROXY, message, host=target.host, cause=said[:500])
 
-    def _hear_cookies(self, hop: Hop, headers: HeaderMap) -> None:
-        for cookie in headers.get_all("set-cookie"):
+    def _hear_cookies(self, hop: Hop, headers: "AnswerHeaders") -> None:
+        for cookie in headers.raw.get_all("set-cookie"):
             text = _unicode(cookie)
             self._jar.hear(text or _text(cookie), hop.target, self._clock(), sendable=text is not None)
 
-    async def _read(self, hop: Hop, status: int, headers: HeaderMap, response: Response) -> FetchResponse:
+    async def _read(self, hop: Hop, status: int, headers: "AnswerHeaders", response: Response) -> FetchResponse:
         self.stage = "sending its page"
         if self._terms.keep is not None and 200 <= status < 300:
             return await self._stream(hop, status, headers, response, self._terms.keep)
-        limit = self._terms.page_limit
-        packed = _header(headers, "content-encoding")
-        body, received = await read_page(hop.target, status, packed, response, limit, share=self._share)
-        encoding = find_charset(_content_type(headers), body)
+        limit, packed = self._terms.page_limit, headers.first("content-encoding")
+        if packed is None:
+            body = await read_wire(hop.target, status, response, limit, self._share)
+            received = len(body)
+        else:
+            body, received = await read_page(hop.target, status, packed, response, limit, share=self._share)
+        encoding = find_charset(headers.content_type(), body)
         return self._answer(hop, status, headers, body=body, encoding=encoding, received=received)
 
-    async def _stream(self, hop: Hop, status: int, headers: HeaderMap, response: Response, keep: Keep) -> FetchResponse:
-        stream = Stream(hop.target, status, _header(headers, "content-encoding"), self._terms.keep_limit)
+    async def _stream(
+        self, hop: Hop, status: int, headers: "AnswerHeaders", response: Response, keep: Keep
+    ) -> FetchResponse:
+        stream = Stream(hop.target, status, headers.first("content-encoding"), self._terms.keep_limit)
         try:
-            kept = await keep(stream.pieces(response), _content_type(headers))
+            kept = await keep(stream.pieces(response), headers.content_type())
         except Exception:
             await response.close()
             if stream.failure is not None:
@@ -206,7 +219,7 @@ class HopLoop:
         self,
         hop: Hop,
         status: int,
-        headers: HeaderMap,
+        headers: "AnswerHeaders",
         *,
         encoding: str,
         received: int,
@@ -216,7 +229,7 @@ class HopLoop:
         return FetchResponse(
             url=hop.target.url,
             status=status,
-            headers=tuple([(str(name, "latin-1"), str(value, "latin-1")) for name, value in headers]),
+            headers=headers.pairs,
             body=body,
             encoding=encoding,
             elapsed_ms=(time.perf_counter() - self._began) * 1000,
@@ -230,25 +243,36 @@ class HopLoop:
         )
 
 
-def _header(headers: HeaderMap, name: str) -> str | None:
-    value = headers.get(name)
-    return None if value is None else _text(value)
+class AnswerHeaders:
+    """The headers of an answer as text, read once. wreq writes names in lower case."""
 
+    __slots__ = ("pairs", "raw", "values")
 
-def _content_type(headers: HeaderMap) -> str:
-    """Empty: there is none."""
-    return extract_content_type([_text(value) for value in headers.get_all("content-type")])
+    def __init__(self, raw: HeaderMap) -> None:
+        self.raw = raw
+        self.pairs = tuple([(str(name, "latin-1"), str(value, "latin-1")) for name, value in raw])
+        self.values = dict(self.pairs)
+        """By name; of several of one name the last."""
 
+    def first(self, name: str) -> str | None:
+        """The first of this name; None: there is none."""
+        return next(value for each, value in self.pairs if each == name) if name in self.values else None
 
-def _location(headers: HeaderMap) -> str | None:
-    """As browsers read it: UTF-8; where it is not, the bytes stand for themselves."""
-    value = headers.get("location")
-    if value is None:
-        return None
-    try:
-        return str(value, "utf-8")
-    except UnicodeDecodeError:
-        return quote(bytes(value), safe=_ASCII)
+    def content_type(self) -> str:
+        """Empty: there is none."""
+        if len(self.values) == len(self.pairs):
+            return extract_content_type((self.values.get("content-type", ""),))
+        return extract_content_type([value for name, value in self.pairs if name == "content-type"])
+
+    def location(self) -> str | None:
+        """As browsers read it: UTF-8; where it is not, the bytes stand for themselves."""
+        value = self.raw.get("location")
+        if value is None:
+            return None
+        try:
+            return str(value, "utf-8")
+        except UnicodeDecodeError:
+            return quote(bytes(value), safe=_ASCII)
 
 
 def _unicode(value: memoryview) -> str | None:

@@ -76,7 +76,9 @@ class Target(Struct, frozen=True, kw_only=True):
     @property
     def url(self) -> str:
         """The one spelling, without a fragment."""
-        return f"{self.scheme}://{self.authority}{self.resource}"
+        if self.port == _PORTS[self.scheme]:
+            return f"{self.scheme}://{self.authority}{self.resource}"
+        return f"{self.scheme}://{self.endpoint}{self.resource}"
 
 
 def parse_target(url: str) -> Target:

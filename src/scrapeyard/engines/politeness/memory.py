@@ -12,6 +12,28 @@ from scrapeyard.engines.politeness.state import Standing
 from scrapeyard.engines.politeness.verdicts import SiteReport
 
 MAX_SITES = 10_000
+_TOGETHER_SECONDS = 0.05
+
+
+class _OpenSite:
+    """A site that is well and has no limits: the ticket that all its requests share, and their good answers since the
+    last report."""
+
+    __slots__ = ("at", "began", "report", "turn")
+
+    def __init__(self, turn: Ticket) -> None:
+        self.turn = turn
+        self.report = SiteReport()
+        self.began = self.at = 0.0
+        """When the first and the last of the answers came."""
+
+    def add(self, verdict: SiteVerdict, now: float) -> bool:
+        """Whether it is time to learn from them."""
+        if not self.report.requests:
+            self.began = now
+        self.report.add(self.turn, verdict)
+        self.at = now
+        return now - self.began >= _TOGETHER_SECONDS
 
 
 class MemoryGate:
@@ -23,6 +45,8 @@ class MemoryGate:
         self._limits: dict[str, SiteLimits] = {}
         self._seen: dict[str, float] = {}
         self._tickets = count()
+        self._open: dict[str, _OpenSite] = {}
+        """Sites that were well and had no limits at the last look, a moment ago."""
 
     async def start(self) -> None:
         """Nothing to connect to."""
@@ -31,11 +55,17 @@ class MemoryGate:
         """Nothing to close."""
 
     async def acquire(self, site: str, limits: SiteLimits, within: float) -> Ticket:
-        """Without a wait inside: a request of a site without limits costs some microseconds."""
+        """Without a wait inside. All requests of a site that is well and has no limits share one ticket."""
+        if (known := self._open.get(site)) is not None and known.turn.limits is limits:
+            return known.turn
         turn = Ticket(site=site, limits=limits, ticket=f"{next(self._tickets)}")
         self._limits[site] = limits
         self._seen[site] = time.time()
-        return self._place(self._standing(site), turn, within)
+        standing = self._standing(site)
+        turn = self._place(standing, turn, within)
+        if limits.is_open and standing.is_well and not (turn.refused or turn.wait):
+            self._open[site] = _OpenSite(turn)
+        return turn
 
     async def recheck(self, turn: Ticket, within: float) -> Ticket:
         """As it stands now."""
@@ -53,7 +83,12 @@ class MemoryGate:
         return replace(turn, wait=wait)
 
     def release(self, turn: Ticket, verdict: SiteVerdict) -> None:
-        """In force at once."""
+        """In force at once; where the site is well and has no limits, good answers are learnt together, soon."""
+        known = self._open.get(turn.site)
+        if known is not None and known.turn is turn and verdict.answer == "ok":
+            if known.add(verdict, self._clock()):
+                self._standing(turn.site)
+            return
         self.learn(turn.site, SiteReport().add(turn, verdict), turn.limits)
 
     def learn(self, site: str, report: SiteReport, limits: SiteLimits) -> None:
@@ -64,7 +99,7 @@ class MemoryGate:
         """Of this process."""
         now = self._clock()
         return {
-            site: self._sites[site].describe(site, self._limits.get(site), now, self._seen.get(site, 0.0))
+            site: self._standing(site).describe(site, self._limits.get(site), now, self._seen.get(site, 0.0))
             for site in sites
             if site in self._sites
         }
@@ -76,15 +111,20 @@ class MemoryGate:
     async def reset(self, site: str) -> None:
         """In force at once."""
         if site in self._sites:
-            self._sites[site].reset(self._clock())
+            self._standing(site).reset(self._clock())
 
     def _standing(self, site: str) -> Standing:
+        """With all that was learnt of it."""
         standing = self._sites.get(site)
+        if (known := self._open.pop(site, None)) is not None and standing is not None and known.report.requests:
+            self._seen[site] = time.time() - (self._clock() - known.at)
+            standing.learn(known.report, known.turn.limits, known.at)
         if standing is None:
             now = self._clock()
             standing = self._sites[site] = Standing(born=now, at=now, counted_at=now)
             if len(self._sites) > MAX_SITES:
                 gone, _ = self._sites.popitem(last=False)
+                self._open.pop(gone, None)
                 self._limits.pop(gone, None)
                 self._seen.pop(gone, None)
         else:

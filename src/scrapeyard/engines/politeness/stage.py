@@ -9,7 +9,8 @@ so that nobody can close a site for all by asking for a port or a name of it tha
 
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -67,24 +68,23 @@ class RateLimited:
         self._waiting: Counter[str] = Counter()
         self._origins = _Origins()
 
-    async def __call__(self, context: FetchContext) -> FetchResponse:
+    def __call__(self, context: FetchContext) -> Coroutine[Any, Any, FetchResponse]:
         """One turn, given back whatever happens. A job without a rate of its own has one in the line of jobs before."""
         caller, site = context.caller, context.site
         if not caller.job_id or caller.has_rate or not is_public(context.target):
-            return await self._go(context)
-        limits = self._policies.job_limits(site)
-        if limits is None:
-            return await self._go(context)
-        turn = await self._turn(job_key(site), lambda: self._policies.job_limits(site) or _FREE, caller)
+            return self._go(context)
+        return self._go(context) if self._policies.job_limits(site) is None else self._after_jobs(context)
+
+    async def _after_jobs(self, context: FetchContext) -> FetchResponse:
+        site = context.site
+        turn = await self._turn(job_key(site), lambda: self._policies.job_limits(site) or _FREE, context.caller)
         try:
             return await self._go(context)
         finally:
             self._gate.release(turn, _UNKNOWN)
 
-    async def _go(self, context: FetchContext) -> FetchResponse:
-        if self._origins.has_answered(context.target):
-            return await self._at_site(context)
-        return await self._at_origin(context)
+    def _go(self, context: FetchContext) -> Coroutine[Any, Any, FetchResponse]:
+        return self._at_site(context) if self._origins.has_answered(context.target) else self._at_origin(context)
 
     async def _at_origin(self, context: FetchContext) -> FetchResponse:
         """The origin has a breaker of its own until it answers."""
@@ -108,8 +108,10 @@ class RateLimited:
         return response
 
     async def _at_site(self, context: FetchContext) -> FetchResponse:
-        site = context.site
-        turn = await self._turn(site, lambda: self._policies.limits(site), context.caller)
+        site, policies = context.site, self._policies
+        turn = await self._gate.acquire(site, policies.limits(site), policies.wait_seconds)
+        if turn.refused or turn.wait > _ALMOST:
+            turn = await self._wait(turn, lambda: policies.limits(site), context.caller)
         verdict = _UNKNOWN
         try:
             response = await self._inner(context)

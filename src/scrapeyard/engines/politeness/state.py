@@ -62,6 +62,11 @@ class Standing:
     seats: dict[str, None] = field(default_factory=dict)
     """Tickets in the order of asking; the first `concurrency` of them are in flight."""
 
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing about the site itself can make a request wait."""
+        return not (self.is_down or self.slow or self.rate or self.crawl or self.seats)
+
     def in_force(self) -> float:
         """Requests a second; 0: no limit."""
         if not (self.rate or self.crawl or self.slow):

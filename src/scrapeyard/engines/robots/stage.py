@@ -5,6 +5,8 @@ a redirect leads to is not looked up again.
 """
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 from scrapeyard.engines.http.guard import is_public
 from scrapeyard.engines.http.stage import Fetch, FetchContext
@@ -28,11 +30,15 @@ class Robots:
         self._copies = copies
         self._policies = policies
 
-    async def __call__(self, context: FetchContext) -> FetchResponse:
-        """Costs a look into memory once the file is known."""
+    def __call__(self, context: FetchContext) -> Coroutine[Any, Any, FetchResponse]:
+        """Costs a look into memory once the file is known, and nothing where it is not obeyed."""
         for_job = bool(context.caller.job_id) and is_public(context.target)
         if (context.caller.policy.robots or self._policies.robots(context.site, for_job=for_job)) == "obey":
-            await self._heed(context)
+            return self._obey(context)
+        return self._inner(context)
+
+    async def _obey(self, context: FetchContext) -> FetchResponse:
+        await self._heed(context)
         return await self._inner(context)
 
     async def stop(self) -> None:
