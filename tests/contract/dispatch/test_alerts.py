@@ -19,7 +19,7 @@ from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.model import Delivery, ExitReason, Priority
 from scrapeyard.model.identity import ApiKey, ClientBudget, ClientLimits, Role
-from scrapeyard.model.job import BY_BUDGET
+from scrapeyard.model.job import BY_BUDGET, JobStatus
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import Meter
@@ -27,6 +27,7 @@ from scrapeyard.store.ports.webhooks import Alert, DeliveryFilter
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring.duties import make_webhook_engine
 from tests.contract.dispatch.test_webhooks import signed_well
+from tests.contract.finished_jobs import bad, finished_job, good
 from tests.contract.job_nouns import a_job
 from tests.contract.nouns import a_run, a_worker, an_ending, begun
 from tests.contract.store.test_schedule_store import a_schedule
@@ -122,6 +123,19 @@ class TestRules:
         assert await yard.round() == {}
         await yard.end_runs(10, ExitReason.TIMEOUT, scraper="toys/list")
         assert list(await yard.round()) == ["all"]
+
+    async def test_failure_rate_of_items(self, made: Any, store: SqlStore) -> None:
+        yard = made(**only("failure_rate", threshold=0.2, minimum=4))
+        await finished_job(store, [good(n, {}) for n in range(4)], job_id="job_before", at=yard.clock() - 3600)
+        assert await yard.round() == {}, "who knows when the items of an old job ended"
+        await finished_job(store, [bad(n) for n in range(3)] + [good(3, {})], at=yard.clock())
+        await store.jobs.move("job_1", JobStatus.FINISHING, JobStatus.COMPLETED, yard.clock())
+        told = {"all": "3 of 4 runs and items failed in the last 15 minutes (75%)"}
+        assert await yard.round() == told, "a job that began and ended between two looks"
+        assert await yard.round(60) == told
+        yard.lead()
+        assert await yard.round() == told, "a new leader counts a job that is younger than the window"
+        assert await yard.round(16 * 60) == {}
 
     async def test_queue_age(self, made: Any) -> None:
         yard = made(**only("queue_age", threshold=100))

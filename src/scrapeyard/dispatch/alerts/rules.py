@@ -53,10 +53,11 @@ class CountHistory:
         while len(self._past) > 1 and self._past[1][0] <= now - self._seconds:
             self._past.popleft()
 
-    def grown(self, *, new_ones: bool) -> dict[str, _Pair]:
-        """How much each grew within the window. `new_ones` counts what was not there before in full."""
+    def grown(self, new_ones: Callable[[str], bool] = lambda _: True) -> dict[str, _Pair]:
+        """How much each grew within the window. What was not there before counts in full if it is one of the
+        `new_ones`, and not at all if it is not."""
         first, last = self._past[0][1], self._past[-1][1]
-        keys = last if new_ones else (key for key in last if key in first)
+        keys = (key for key in last if key in first or new_ones(key))
         return {key: _minus(last[key], first.get(key, _NONE)) for key in keys}
 
     def is_whole(self, now: float) -> bool:
@@ -113,14 +114,18 @@ class AlertRules:
         return {ALL: Breach(words=words, value=share)} if share > rule.limit else {}
 
     async def _items_ended(self, rule: AlertRule, now: float) -> Sequence[_Pair]:
-        jobs = [job for job in await self._jobs(_GOING) if _is_of(rule, job.scraper.partition("@")[0])]
+        since = now - rule.window_seconds
+        ended = await self._jobs(JobFilter(finished_after=since))
+        found = {job.id: job for job in (*await self._jobs(JobFilter(statuses=_GOING)), *ended)}
+        jobs = {key: job for key, job in found.items() if _is_of(rule, job.scraper.partition("@")[0])}
         history = self._history(rule)
-        history.add(now, {job.id: (job.counts.success, job.counts.error) for job in jobs})
-        # A job that was not there before has begun within the window, if this process has watched for so long.
-        return list(history.grown(new_ones=history.is_whole(now)).values())
+        history.add(now, {job.id: (job.counts.success, job.counts.error) for job in jobs.values()})
+        # Of an older job that this process sees for the first time, nobody knows when its items ended.
+        is_whole = history.is_whole(now)
+        return list(history.grown(lambda key: is_whole or jobs[key].created_at > since).values())
 
-    async def _jobs(self, statuses: tuple[JobStatus, ...]) -> tuple[Job, ...]:
-        return (await self._store.jobs.page(JobFilter(statuses=statuses), None, _MOST)).jobs
+    async def _jobs(self, where: JobFilter) -> tuple[Job, ...]:
+        return (await self._store.jobs.page(where, None, _MOST)).jobs
 
     async def _queue_age(self, rule: AlertRule, _: Sequence[Alert]) -> Breaches:
         now = self._clock()
@@ -147,7 +152,7 @@ class AlertRules:
                     f"of this {over.period} ({share:.0%})"
                 )
                 found[f"client {use.client}"] = Breach(words=words, value=round(share, 4))
-        for job in await self._jobs((JobStatus.PAUSED,)):
+        for job in await self._jobs(JobFilter(statuses=(JobStatus.PAUSED,))):
             if job.pause_reason == BY_BUDGET and _is_of(rule, job.id):
                 words = f"job {job.id} is paused: its budget is used up"
                 found[f"job {job.id}"] = Breach(words=words, value=1.0)
@@ -174,7 +179,7 @@ class AlertRules:
         minutes = rule.window_seconds / 60
         found = {}
         expected = {site: _NONE for site in rule.only if "*" not in site and "?" not in site}
-        for site, (asked, failed) in (expected | history.grown(new_ones=True)).items():
+        for site, (asked, failed) in (expected | history.grown()).items():
             if asked >= rule.minimum and failed >= asked:
                 words = f"{site} answered none of {asked} requests of the last {minutes:g} minutes"
                 found[site] = Breach(words=words, value=0.0)

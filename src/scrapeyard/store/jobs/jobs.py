@@ -255,6 +255,8 @@ def _conditions(where: JobFilter) -> Iterator[ColumnElement[bool]]:
         yield JOBS.c.reading == where.reading
     if where.domain is not None:
         yield JOBS.c.domain == where.domain
+    if where.finished_after is not None:
+        yield JOBS.c.finished_at > where.finished_after
     if where.files_pending:
         yield _FILES_PENDING
 

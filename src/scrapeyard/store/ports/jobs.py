@@ -40,6 +40,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     """The site it is about. No index serves this: each row is looked at, the newest first."""
     reading: bool | None = None
     """Whether its source is still adding items."""
+    finished_after: float | None = None
+    """Only jobs that ended since then."""
     files_pending: bool = False
     """Only cancelled jobs whose files are not written yet."""
 
