@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
+import { around, coloured, diffLines } from "../src/kit/diff";
 import { stack } from "../src/kit/series";
+import { compared, heeded, wordsOf } from "../src/views/data/compare";
 import { flat, statsOf, telling } from "../src/views/data/stats";
-import { chosen, csvRows, matcher } from "../src/views/jobs/patterns";
+import { chosen, csvRows, estimated, hostOf, matcher } from "../src/views/jobs/patterns";
+import { quietStyles } from "../src/views/runs/styles";
 import { cronWords } from "../src/views/schedules/cron";
-import { around, coloured, diffLines } from "../src/views/scrapers/diff";
 import { byVersion } from "../src/views/scrapers/success";
 import { inSections, shownValue } from "../src/views/settings/sections";
 
@@ -103,4 +105,42 @@ test("settings stand in the sections of their file", () => {
     '[{"a":1}]',
     "false",
   ]);
+});
+
+test("what a job asks of a site: the slower pace, and bytes as known of the site", () => {
+  const job = (success: number, bytes_received: number) => ({ counts: { success }, usage: { bytes_received } });
+  expect(estimated({ pages: 100, wished: 5, allowed: 2, size: 10, jobs: [] })).toEqual({
+    rate: 2,
+    seconds: 50,
+    bytes: 1000,
+  });
+  expect(estimated({ pages: 10, wished: null, allowed: null, size: 10, jobs: [job(2, 60), job(0, 9)] })).toEqual({
+    rate: null,
+    seconds: null,
+    bytes: 300,
+  });
+  expect([hostOf("shop.example/a"), hostOf("https://a.example:8/"), hostOf("")]).toEqual([
+    "shop.example",
+    "a.example",
+    "",
+  ]);
+});
+
+test("two records field by field, and their words", () => {
+  const { changed, same } = compared({ title: "A red lamp", price: 3 }, { title: "A blue lamp", price: 3, sku: "x" });
+  expect(changed.map((one) => one.name)).toEqual(["title", "sku"]);
+  expect(same.map((one) => one.name)).toEqual(["price"]);
+  const [before, now] = wordsOf("A red lamp", "A blue lamp");
+  expect(before.map((word) => word.text).join("")).toBe("A red lamp");
+  expect(before.filter((word) => word.changed).map((word) => word.text.trim())).toEqual(["red"]);
+  expect(now.filter((word) => word.changed).map((word) => word.text.trim())).toEqual(["blue"]);
+  expect(heeded("price;title", ["title"])).toEqual(["price"]);
+});
+
+test("styles of a page ask for nothing", () => {
+  const css = quietStyles(
+    '@import "x.css"; @font-face { src: url(f.woff) } a { background: url("http://x/a.png") url(data:image/png;base64,A) }',
+  );
+  expect(css).not.toMatch(/import|woff|http/);
+  expect(css).toContain("url(data:image/png;base64,A)");
 });

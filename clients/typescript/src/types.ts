@@ -1052,7 +1052,7 @@ export type JobCall = {
   /** How the links of `start_url` are followed. */
   follow?: Follow;
   /** Which of the large fields to return; the others are null. As `input.formats`. */
-  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data">;
+  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data" | "headers">;
   /** Whether `markdown` and `html` are the main part of the page, or all that is visible. Default: the main part as `markdown`, all of it as `html`. As `input.only_main`. */
   only_main?: boolean;
   /** Read only the parts of the page that these CSS selectors match. As `input.include_tags`. */
@@ -1829,6 +1829,8 @@ export type PageResult = {
   data: unknown;
   /** Parts that could not be read, and why; they are null. */
   warnings: Array<string>;
+  /** `name` and `value` of each header of the answer, in order; values of cookies are hidden. Only on request. */
+  headers?: Array<Record<string, unknown>>;
 };
 
 /** One part of a manifest. */
@@ -2467,7 +2469,7 @@ export type ScheduledScrape = {
   /** Who is told when a run ends. */
   webhook?: RunWebhookCall | null;
   /** Which of the large fields to return; the others are null. As `input.formats`. */
-  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data">;
+  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data" | "headers">;
   /** Whether `markdown` and `html` are the main part of the page, or all that is visible. Default: the main part as `markdown`, all of it as `html`. As `input.only_main`. */
   only_main?: boolean;
   /** Read only the parts of the page that these CSS selectors match. As `input.include_tags`. */
@@ -2593,7 +2595,7 @@ export type ScrapeCall = {
   /** Who is told when a run ends. */
   webhook?: RunWebhookCall | null;
   /** Which of the large fields to return; the others are null. As `input.formats`. */
-  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data">;
+  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data" | "headers">;
   /** Whether `markdown` and `html` are the main part of the page, or all that is visible. Default: the main part as `markdown`, all of it as `html`. As `input.only_main`. */
   only_main?: boolean;
   /** Read only the parts of the page that these CSS selectors match. As `input.include_tags`. */
@@ -3659,7 +3661,7 @@ export interface Operations {
   /** List a job's items. */
   list_items: {
     path: { job_id: string };
-    query: { status?: Array<ItemStatus> | null; exit_reason?: Array<ExitReason> | null; site?: Array<string> | null; http_status?: Array<number> | null; key?: Array<string> | null; first?: number; cursor?: string | null; limit?: number };
+    query: { status?: Array<ItemStatus> | null; exit_reason?: Array<ExitReason> | null; site?: Array<string> | null; http_status?: Array<number> | null; key?: Array<string> | null; first?: number; q?: string | null; cursor?: string | null; limit?: number };
     body: undefined;
     answer: ItemPageDocument;
   };

@@ -10,6 +10,8 @@ from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
+MAX_HEADERS = 200
+MAX_HEADER = 4000
 Fetch = Callable[[FetchRequest], Awaitable[FetchResponse]]
 
 
@@ -60,6 +62,21 @@ def envelope(url: str, response: FetchResponse) -> dict[str, Any]:
 def header(response: FetchResponse, name: str) -> str | None:
     """The value, the last of several; None when there is none."""
     return next((value for key, value in reversed(response.headers) if key.lower() == name), None)
+
+
+def shown_headers(response: FetchResponse) -> list[dict[str, str]]:
+    """Every header in order, cut where there are many or long ones. A cookie's value is a credential: it is hidden."""
+    return [
+        {"name": name, "value": _hide_cookie(name, value)[:MAX_HEADER]}
+        for name, value in response.headers[:MAX_HEADERS]
+    ]
+
+
+def _hide_cookie(name: str, value: str) -> str:
+    if name.lower() != "set-cookie":
+        return value
+    pair, mark, attributes = value.partition(";")
+    return f"{pair.partition('=')[0]}=***{mark}{attributes}"
 
 
 def media_type(response: FetchResponse) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scrapeyard.builtin.fetching import Fetch, envelope, header, read
+from scrapeyard.builtin.fetching import Fetch, envelope, header, read, shown_headers
 from scrapeyard.builtin.pages.port import DEFAULT, FIELDS, PARTS, Extractor
 from scrapeyard.builtin.requests import REQUEST, URL, request_of
 from scrapeyard.errors import FetchFailed
@@ -81,20 +81,22 @@ def _selectors(description: str) -> dict[str, Any]:
 
 
 MAX_TAGS = 50
+HEADERS = "headers"
+"""A format that is not read from the page, and present only on request."""
 PAGE_INPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "url": URL,
         "formats": {
             "type": "array",
-            "items": {"type": "string", "enum": list(PARTS)},
+            "items": {"type": "string", "enum": [*PARTS, HEADERS]},
             "uniqueItems": True,
             "default": list(DEFAULT),
             "description": "Which of the large fields to return; the others are null.",
         },
         "include": {
             "type": "array",
-            "items": {"type": "string", "enum": list(PARTS)},
+            "items": {"type": "string", "enum": [*PARTS, HEADERS]},
             "uniqueItems": True,
             "description": "Another name of `formats`.",
         },
@@ -156,6 +158,10 @@ PAGE_OUTPUT: dict[str, Any] = {
     },
 }
 PAGE_OUTPUT["required"] = list(PAGE_OUTPUT["properties"])
+PAGE_OUTPUT["properties"][HEADERS] = told(
+    {"type": "array", "items": TABLE},
+    "`name` and `value` of each header of the answer, in order; values of cookies are hidden. Only on request.",
+)
 
 _EMPTY_PAGE: dict[str, Any] = {**dict.fromkeys((*FIELDS, *PARTS)), "warnings": []}
 
@@ -181,7 +187,8 @@ class PageScraper:
             exclude_tags=tuple(input.get("exclude_tags", ())),
         )
         page["language"] = page.get("language") or _first(header(response, "content-language"))
-        return {**envelope(input["url"], response), **_EMPTY_PAGE, **page}
+        told_too = {HEADERS: shown_headers(response)} if HEADERS in include else {}
+        return {**envelope(input["url"], response), **_EMPTY_PAGE, **page, **told_too}
 
 
 def _first(language: str | None) -> str | None:

@@ -440,6 +440,21 @@ async def test_items_are_run_again_by_what_they_were(stand: Stand) -> None:
     assert (done["status"], done["counts"]["pending"]) == ("running", 4)
 
 
+async def test_items_are_searched_by_words_of_their_input_and_result(stand: Stand) -> None:
+    addresses = [f"https://shop.example/{'Ümlaut' if number == 130 else number}" for number in range(150)]
+    job = await post(stand.client, items=[{"item_id": f"k{n}", "url": url} for n, url in enumerate(addresses)])
+    await work(stand.store, job["id"], lambda item: ExitReason.SUCCEEDED)
+    place = f"/api/jobs/{job['id']}/items"
+    assert [item["id"] for item in (await get(stand.client, place, q="ümLAUT"))["items"]] == ["k130"]
+    assert [item["id"] for item in (await get(stand.client, place, q='"number":77'))["items"]] == ["k77"]
+    first = await get(stand.client, place, q="ümlaut", limit=2)
+    assert (first["items"], bool(first["next_cursor"])) == ([], True)
+    then = await get(stand.client, place, q="ümlaut", limit=2, cursor=first["next_cursor"])
+    assert [item["id"] for item in then["items"]] == ["k130"]
+    nothing = await get(stand.client, place, q="nowhere")
+    assert (nothing["items"], nothing["next_cursor"]) == ([], None)
+
+
 async def test_items_and_dead_letters_are_paged_and_filtered(stand: Stand) -> None:
     job = await post(stand.client, items=[{"item_id": f"k{n}", "url": url} for n, url in enumerate(urls(5))])
     await work(stand.store, job["id"], lambda item: ExitReason.FAILED if item.seq % 2 else ExitReason.SUCCEEDED)

@@ -227,7 +227,7 @@ def test_find_what_changed(worker: Person, made: dict[str, str]) -> None:
     worker.click(row.get_by_role("link", name="What changed"))
     worker.click(worker.button("added 1"))
     worker.click(page.get_by_role("link", name="/product/3"))
-    expect(page.get_by_role("row", name=re.compile("title"))).to_contain_text("Practice Shop")
+    expect(page.get_by_role("row", name=re.compile("^title "))).to_contain_text("Practice Shop")
 
 
 def test_pause_a_schedule(worker: Person, api: httpx.Client, made: dict[str, str]) -> None:
@@ -377,3 +377,58 @@ def test_settings_and_the_source_of_a_version_are_read(person: Person) -> None:
     person.go("/scrapers/lab/rolled?tab=source&version=1.1.0&against=1.0.0")
     expect(page.locator(".code .in")).to_contain_text("the price is gone")
     expect(page.locator(".code .out")).to_contain_text("return 1")
+
+
+def test_a_page_is_previewed_in_its_styles_without_a_request_to_its_site(person: Person, made: dict[str, str]) -> None:
+    page = person.open(f"/try?url={made['shop']}/product/1")
+    person.button(re.compile("^Run ")).click()
+    page.get_by_role("tab", name="Headers").click()
+    expect(page.get_by_role("row", name="content-type")).to_contain_text("text/html")
+    page.get_by_role("tab", name="Data").click()
+    page.get_by_text("LIG-0001").first.hover()
+    person.button("show on page: sku").click()
+    frame = page.frame_locator("iframe.preview")
+    expect(frame.locator("mark")).to_have_text("LIG-0001")
+    person.button("Load 1 style sheets").click()
+    expect(frame.locator(".gallery, .product").first).to_have_css("display", "grid")
+    assert frame.locator("script, link, [onclick], [src^=http]").count() == 0
+
+
+def test_a_crawl_is_compared_field_by_field_and_searched(
+    person: Person, api: httpx.Client, made: dict[str, str]
+) -> None:
+    shop = made["shop"]
+    call = {"name": "twice", "exports": [{"type": "diff", "format": "json"}], "policy": {"snapshots": {}}}
+    for address in (f"{shop}/product/4", f"{shop}/product/5"):
+        job_id = make_job(api, items=[{"item_id": "one", "url": address}], **call)
+    page = person.open(f"/data/{job_id}/changes?page={shop}/product/5")
+    row = page.get_by_role("row", name=re.compile(r"^product\.sku "))
+    expect(row.locator("del")).not_to_be_empty()
+    expect(row.locator("mark")).not_to_be_empty()
+    page.get_by_role("button", name="product.price").click()
+    expect(page.get_by_label("Over the crawls: product.price").get_by_role("listitem")).to_have_count(2)
+    person.go(f"/data/{made['crawl']}?q=NORTHWIND")
+    expect(page.get_by_text("1 found in 2 of 2 items")).to_be_visible()
+    page.get_by_text("Columns 7").click()
+    page.get_by_role("button", name=re.compile("stays.*product.price")).click()
+    expect(page.get_by_role("columnheader").first).to_contain_text("product.price")
+
+
+def test_a_job_is_made_in_three_steps(person: Person, api: httpx.Client, made: dict[str, str]) -> None:
+    page = person.open(f"/jobs/new?kind=sitemap&start={made['shop']}/sitemap.xml")
+    page.get_by_label("Only these").fill("/product/1*")
+    person.button("Count and try a page").click()
+    expect(page.get_by_text(re.compile(r"^About \d+ pages, .*KB"))).to_be_visible()
+    person.button("Next").click()
+    page.get_by_label("Items a second").fill("100")
+    expect(page.get_by_text(re.compile(r"^About \d+ pages, at 100/s: .* s, about .* KB"))).to_be_visible()
+    person.button("Next").click()
+    page.get_by_label("Name").fill("steps")
+    page.get_by_label("Repeat it").select_option("weekly")
+    page.get_by_label("Tell this address").fill("http://127.0.0.1:9/steps")
+    assert len(page.get_by_label("Secret of the webhook").input_value()) == 32
+    person.button("Start job").click()
+    expect(page.get_by_role("heading", name="steps")).to_be_visible()
+    (schedule,) = [one for one in api.get("/api/schedule").json()["schedules"] if one["name"] == "steps"]
+    assert schedule["cron"] == "0 9 * * 1"
+    api.delete(f"/api/schedule/{schedule['id']}").raise_for_status()

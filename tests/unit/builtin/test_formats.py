@@ -140,3 +140,20 @@ def test_what_is_refused_at_the_door(given: dict[str, Any], told: str) -> None:
     found = faults(**given)
     assert found
     assert found[0].startswith(told)
+
+
+async def test_headers_are_told_on_request_without_the_values_of_cookies() -> None:
+    headers = (("Content-Type", "text/html"), ("Set-Cookie", "sid=hush; Path=/"), ("Set-Cookie", "odd"), ("x-a", "1"))
+
+    async def fetch(request: FetchRequest) -> FetchResponse:
+        return FetchResponse(url=request.url, status=200, headers=headers, body=b"", encoding="utf-8", elapsed_ms=1)
+
+    found = await PAGE.run(Services(fetch=fetch), {"url": URL, "formats": ["headers"]})
+    told = [(each["name"], each["value"]) for each in found["headers"]]
+    assert told == [
+        ("Content-Type", "text/html"),
+        ("Set-Cookie", "sid=***; Path=/"),
+        ("Set-Cookie", "odd=***"),
+        ("x-a", "1"),
+    ]
+    assert "headers" not in await PAGE.run(Services(fetch=fetch), {"url": URL})

@@ -51,9 +51,11 @@ interface Given<Row> {
   selected?: string;
   /** Height at most; default: so many rows, then it scrolls. */
   most?: number;
+  /** Pixels that the columns need: where there are fewer, they scroll sideways and the first stays. */
+  wide?: number;
 }
 
-export function Table<Row>({ label, columns, rows, id, href, selected, most = 16 }: Given<Row>) {
+export function Table<Row>({ label, columns, rows, id, href, selected, most = 16, wide }: Given<Row>) {
   const w = useWords(common);
   const isNarrow = useStore(narrow);
   const row = isNarrow ? NARROW_ROW : ROW;
@@ -62,7 +64,13 @@ export function Table<Row>({ label, columns, rows, id, href, selected, most = 16
   const [high, setHigh] = useState(row * most);
   const whole = scrolledHeight(rows.count, row);
   const [first, last] = shownRows({ top, high, count: rows.count, row });
-  const look = useCallback(() => box.current && setTop(box.current.scrollTop), []);
+  const head = useRef<HTMLDivElement>(null);
+  const look = useCallback(() => {
+    if (!box.current) return;
+    setTop(box.current.scrollTop);
+    if (head.current) head.current.scrollLeft = box.current.scrollLeft;
+  }, []);
+  const least = wide && !isNarrow ? { minWidth: `${wide}px` } : {};
   useLayoutEffect(() => {
     if (box.current) setHigh(box.current.clientHeight || row * most);
   }, [row, most, rows.count]);
@@ -73,9 +81,14 @@ export function Table<Row>({ label, columns, rows, id, href, selected, most = 16
   const shown = [];
   for (let index = first; index <= last && index < rows.count; index++) shown.push(index);
   return (
-    <div class="table" role="table" aria-label={label} aria-rowcount={rows.count + 1}>
-      <div role="rowgroup" class="thead">
-        <div role="row" class="tr" aria-rowindex={1} style={{ gridTemplateColumns: tracks }}>
+    <div
+      class={wide && !isNarrow ? "table wide" : "table"}
+      role="table"
+      aria-label={label}
+      aria-rowcount={rows.count + 1}
+    >
+      <div role="rowgroup" class="thead" ref={head}>
+        <div role="row" class="tr" aria-rowindex={1} style={{ gridTemplateColumns: tracks, ...least }}>
           {columns.map((column) => (
             <div key={column.id} role="columnheader" class={column.end ? "end" : ""}>
               {column.head || <span class="hidden">{w.acts}</span>}
@@ -92,7 +105,7 @@ export function Table<Row>({ label, columns, rows, id, href, selected, most = 16
         onScroll={look}
         style={{ maxHeight: `min(${row * most}px, 72vh)` }}
       >
-        <div role="presentation" style={{ height: `${whole}px`, position: "relative" }}>
+        <div role="presentation" style={{ height: `${whole}px`, position: "relative", ...least }}>
           {shown.map((index) => {
             const found = rows.at(index);
             const place = {

@@ -1,9 +1,12 @@
 """Items of jobs: list them, get one, download its artifacts; dead letters across jobs."""
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 from starlette.responses import Response
 
 from scrapeyard.blobs import keys
@@ -38,10 +41,21 @@ from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.model import ExitReason
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import Item, Job
-from scrapeyard.store.ports.jobs import DeadLetterFilter, ItemFilter
+from scrapeyard.store.ports.jobs import DeadLetterFilter, ItemFilter, ItemPage
 
 MOST_GROUPS = 50
 _MANIFEST = "manifest"
+_LOOKS = 50
+"""Pages of items that one search looks at."""
+_Words = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=200,
+        description="Only items whose input, or result if it is small, has this text; upper and lower case are alike. "
+        "One call looks at 50 times `limit` items at most: a page may be empty and have a `next_cursor`.",
+    ),
+]
 _SHORT = {"data": "data.json", "html": "html.html", "metadata": "metadata.json", "screenshot": "screenshot.png"}
 _Artifact = Annotated[
     str,
@@ -67,6 +81,7 @@ async def list_items(
     http_status: HttpStatuses = None,
     key: Keys = None,
     first: Annotated[int, Query(ge=0, le=2**53, description="Items with this number or higher.")] = 0,
+    q: _Words = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> ItemPageDocument:
@@ -79,11 +94,30 @@ async def list_items(
         keys=tuple(key) if key else None,
         first=first,
     )
-    page = await gateway.jobs.store.items.page(job_id, where, cursor, limit)
+    look = partial(gateway.jobs.store.items.page, job_id, where, limit=limit)
+    page = await _searched(look, q, cursor) if q else await look(cursor)
     if not page.items:
         await gateway.jobs.control.with_items(job_id)
     job = await gateway.jobs.control.get(job_id)
     return ItemPageDocument(items=[item_document(job, item) for item in page.items], next_cursor=page.next_cursor)
+
+
+async def _searched(look: Callable[[str | None], Awaitable[ItemPage]], words: str, cursor: str | None) -> ItemPage:
+    """The next items with these words: those of the first page that has any, or of the last that one call looks at."""
+    for _ in range(_LOOKS):
+        page = await look(cursor)
+        found, cursor = await asyncio.to_thread(_with_words, page.items, words.casefold()), page.next_cursor
+        if found or cursor is None:
+            break
+    return ItemPage(items=tuple(found), next_cursor=cursor)
+
+
+def _with_words(items: Iterable[Item], words: str) -> list[Item]:
+    return [item for item in items if words in _text(item.input) or words in _text(item.result)]
+
+
+def _text(value: Raw | None) -> str:
+    return "" if value is None else bytes(value).decode("utf-8", "replace").casefold()
 
 
 class FailureDocument(Struct, frozen=True, kw_only=True):

@@ -7,19 +7,11 @@ import { useAddress } from "#/kit/address";
 import { Chips, Empty, Field, Head, Problem, Skeleton, Time } from "#/kit/base";
 import { type Column, rowsOf, Table } from "#/kit/table";
 import { exact, number, useWords } from "#/words";
-import type { ExportDocument } from "#client";
+import type { ExportDocument, JobDocument } from "#client";
 import { titleOf } from "../jobs";
+import { heeded } from "./compare";
+import { type Change, Lasting, Side } from "./side";
 import { own } from "./words";
-
-interface Change {
-  url: string;
-  change_type: "ADDED" | "MODIFIED" | "REMOVED" | "UNCHANGED" | "FAILED" | "UNKNOWN";
-  fields_changed: string | null;
-  reason: string | null;
-  prev_crawl_at: string | null;
-  curr_crawl_at: string | null;
-  [field: string]: string | number | null;
-}
 
 const KINDS = ["MODIFIED", "ADDED", "REMOVED", "FAILED", "UNKNOWN", "UNCHANGED"] as const;
 const TONES: Record<Change["change_type"], string> = {
@@ -30,7 +22,6 @@ const TONES: Record<Change["change_type"], string> = {
   UNKNOWN: "off",
   UNCHANGED: "off",
 };
-const FIELDS = ["title", "price", "availability"] as const;
 
 export default function Changes({ job_id }: { job_id: string }) {
   const w = useWords(own);
@@ -83,7 +74,7 @@ export default function Changes({ job_id }: { job_id: string }) {
       <Problem error={make.error} />
       {made &&
         (made.state === "done" ? (
-          <Compared key={made.id + made.sha256} made={made} />
+          <Compared key={made.id + made.sha256} {...{ made, against }} job={job.data} jobs={others.data?.jobs ?? []} />
         ) : made.error ? (
           <Problem error={new Error(made.error)} />
         ) : (
@@ -93,7 +84,14 @@ export default function Changes({ job_id }: { job_id: string }) {
   );
 }
 
-function Compared({ made }: { made: ExportDocument }) {
+interface Shown {
+  made: ExportDocument;
+  job: JobDocument;
+  jobs: JobDocument[];
+  against: string;
+}
+
+function Compared({ made, job, jobs, against }: Shown) {
   const w = useWords(own);
   const { query, change } = useAddress();
   const found = useQuery({
@@ -104,11 +102,15 @@ function Compared({ made }: { made: ExportDocument }) {
   const [search, setSearch] = useState("");
   if (found.error) return <Problem error={found.error} />;
   if (!found.data) return <Skeleton />;
+  const ignored = (query.ignore ?? "").split(";").filter(Boolean);
+  const isNoise = (one: Change) =>
+    ignored.length > 0 && one.change_type === "MODIFIED" && heeded(one.fields_changed, ignored).length === 0;
+  const heard = found.data.filter((one) => !isNoise(one));
   const counts = Object.fromEntries(
-    KINDS.map((kind) => [kind, found.data.filter((one) => one.change_type === kind).length]),
+    KINDS.map((kind) => [kind, heard.filter((one) => one.change_type === kind).length]),
   ) as Record<(typeof KINDS)[number], number>;
   const kind = (query.kind ?? KINDS.find((one) => counts[one] > 0) ?? "MODIFIED") as Change["change_type"];
-  const rows = found.data.filter((one) => one.change_type === kind && (!search || one.url.includes(search)));
+  const rows = heard.filter((one) => one.change_type === kind && (!search || one.url.includes(search)));
   const page = found.data.find((one) => one.url === query.page);
   const columns: Column<Change>[] = [
     {
@@ -123,7 +125,12 @@ function Compared({ made }: { made: ExportDocument }) {
       width: "110px",
       cell: (one) => <span class={`status ${TONES[one.change_type]}`}>● {w[one.change_type]}</span>,
     },
-    { id: "fields", head: w.fields, width: "minmax(0, 1.4fr)", cell: (one) => one.fields_changed ?? one.reason ?? "" },
+    {
+      id: "fields",
+      head: w.fields,
+      width: "minmax(0, 1.4fr)",
+      cell: (one) => heeded(one.fields_changed, ignored).join(", ") || (one.reason ?? ""),
+    },
   ];
   const href = (one: Change) => {
     const next = new URLSearchParams(location.search);
@@ -148,7 +155,23 @@ function Compared({ made }: { made: ExportDocument }) {
           onInput={(event) => setSearch(event.currentTarget.value)}
         />
       </div>
-      <div class="halves">
+      {ignored.length > 0 && (
+        <p class="line">
+          <span class="muted">{w.ignoring(number(found.data.length - heard.length))}</span>
+          {ignored.map((name) => (
+            <button
+              key={name}
+              type="button"
+              class="small"
+              onClick={() => change({ ignore: ignored.filter((one) => one !== name).join(";") })}
+            >
+              {name} ✕
+            </button>
+          ))}
+          <Lasting job={job} ignored={ignored} />
+        </p>
+      )}
+      <div class="halves even">
         {rows.length ? (
           <Table
             label={w.changes}
@@ -162,57 +185,14 @@ function Compared({ made }: { made: ExportDocument }) {
         ) : (
           <Empty title={w.noneChanged} />
         )}
-        <section class="panel">{page ? <Side change={page} /> : <p class="muted">{w.choosePage}</p>}</section>
+        <section class="panel">
+          {page ? (
+            <Side key={page.url} change={page} {...{ job, jobs, against, ignored }} />
+          ) : (
+            <p class="muted">{w.choosePage}</p>
+          )}
+        </section>
       </div>
-    </>
-  );
-}
-
-/** One page, before and now, field by field. */
-function Side({ change }: { change: Change }) {
-  const w = useWords(own);
-  const names = { title: w.titleField, price: w.price, availability: w.availability };
-  const value = (given: string | number | null | undefined) =>
-    given === null || given === undefined ? "–" : String(given);
-  return (
-    <>
-      <h2>
-        <a href={change.url} rel="noreferrer noopener" target="_blank">
-          {change.url}
-        </a>
-      </h2>
-      {change.reason && <p class="muted">{change.reason}</p>}
-      <table class="compare">
-        <thead>
-          <tr>
-            <th scope="col">{w.field}</th>
-            <th scope="col">{w.was}</th>
-            <th scope="col">{w.is}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {FIELDS.map((name) => {
-            const [before, now] = [value(change[`${name}_prev`]), value(change[`${name}_curr`])];
-            return (
-              <tr key={name}>
-                <th scope="row">{names[name]}</th>
-                <td>{before === now ? before : <del>{before}</del>}</td>
-                <td>{before === now ? now : <mark>{now}</mark>}</td>
-              </tr>
-            );
-          })}
-          <tr>
-            <th scope="row">{w.crawledAt}</th>
-            <td>{exact(change.prev_crawl_at)}</td>
-            <td>{exact(change.curr_crawl_at)}</td>
-          </tr>
-        </tbody>
-      </table>
-      {change.fields_changed && (
-        <p>
-          {w.fields}: <code>{change.fields_changed}</code>
-        </p>
-      )}
     </>
   );
 }

@@ -1,7 +1,7 @@
 /** The records of a job as a table: any of a million, with figures of each column in its head. */
 
 import { useQueries } from "@tanstack/preact-query";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, useCall } from "#/api/client";
 import { useAddress } from "#/kit/address";
 import { Empty, Head, Problem, Skeleton } from "#/kit/base";
@@ -14,6 +14,10 @@ import { own } from "./words";
 
 const PAGE = 200;
 const SAMPLE = 5;
+const WIDTH = 150;
+const MOST_FOUND = 1000;
+/** Items that the server looks at in one call of a search. */
+const LOOKED = 50 * PAGE;
 
 interface Record_ {
   id: string;
@@ -54,6 +58,8 @@ export default function Records({ job_id }: { job_id: string }) {
     const rows = sample.map((one) => one.row);
     return new Map(chosen.map((name) => [name, statsOf(rows, name)]));
   }, [sample, chosen]);
+  const asking = (query.q ?? "").trim();
+  const searched = useSearch(job_id, asking, total);
   if (job.error) return <Problem error={job.error} />;
   if (!job.data || (total > 0 && found[0]?.isPending)) return <Skeleton rows={10} />;
   const columns: Column<Record_>[] = chosen.map((name) => {
@@ -72,15 +78,11 @@ export default function Records({ job_id }: { job_id: string }) {
           </small>
         </span>
       ),
-      width: "minmax(110px, 1fr)",
+      width: `minmax(${WIDTH - 12}px, 1fr)`,
       end: stats?.low !== undefined,
       cell: (one) => shown(one.row[name]),
     };
   });
-  const search = (query.q ?? "").toLowerCase();
-  const fit = search
-    ? sample.filter((one) => chosen.some((name) => shown(one.row[name]).toLowerCase().includes(search)))
-    : [];
   const all: Rows<Record_> = {
     count: total,
     at: (index) => {
@@ -108,48 +110,130 @@ export default function Records({ job_id }: { job_id: string }) {
           aria-label={w.search}
           placeholder={w.search}
           value={query.q ?? ""}
-          onInput={(event) => change({ q: event.currentTarget.value })}
+          onChange={(event) => change({ q: event.currentTarget.value })}
         />
-        <details class="columns">
-          <summary class="button">
-            {w.columns} {chosen.length}
-          </summary>
-          <div class="panel">
-            {names.map((name) => (
-              <label key={name} class="check">
-                <input
-                  type="checkbox"
-                  checked={chosen.includes(name)}
-                  onChange={(event) =>
-                    change({
-                      columns: (event.currentTarget.checked
-                        ? [...chosen, name]
-                        : chosen.filter((one) => one !== name)
-                      ).join(","),
-                    })
-                  }
-                />{" "}
-                {name}
-              </label>
-            ))}
-          </div>
-        </details>
-        {search && <span class="muted">{w.searched(number(sample.length), number(total))}</span>}
+        <Columns names={names} chosen={chosen} choose={(columns) => change({ columns: columns.join(",") })} />
+        {asking && (
+          <span class="muted" role="status">
+            {w.searched(number(Math.min(total, searched.looked)), number(total), number(searched.rows.length))}
+          </span>
+        )}
+        {asking && searched.isLooking && (
+          <button type="button" class="small" onClick={searched.stop}>
+            {w.stop}
+          </button>
+        )}
       </div>
       {sample.length === 0 ? (
         <Empty title={w.noRecords} />
       ) : (
-        <div class="sideways">
-          <Table
-            label={w.records}
-            columns={columns}
-            rows={search ? rowsOf(fit) : all}
-            id={(one) => one.id}
-            href={(one) => `/jobs/${job_id}?tab=items&item=${encodeURIComponent(one.id)}`}
-            most={18}
-          />
-        </div>
+        <Table
+          label={w.records}
+          columns={columns}
+          rows={asking ? rowsOf(searched.rows.map(recordOf)) : all}
+          id={(one) => one.id}
+          href={(one) => `/jobs/${job_id}?tab=items&item=${encodeURIComponent(one.id)}`}
+          most={18}
+          wide={chosen.length * WIDTH + 24}
+        />
       )}
     </>
+  );
+}
+
+/** All records with these words, as they are found: the server looks at a part of the job in each call. */
+function useSearch(job_id: string, words: string, total: number) {
+  const [rows, setRows] = useState<ItemDocument[]>([]);
+  const [looked, setLooked] = useState(0);
+  const [isLooking, setLooking] = useState(false);
+  const stopped = useRef<AbortController | null>(null);
+  useEffect(() => {
+    setRows([]);
+    setLooked(0);
+    if (!words || total === 0) return;
+    const stop = new AbortController();
+    stopped.current = stop;
+    setLooking(true);
+    void (async () => {
+      let cursor: string | undefined;
+      let count = 0;
+      do {
+        const query = { q: words, status: ["success" as const], limit: PAGE, cursor };
+        const page = await api.call("list_items", { path: { job_id }, query, signal: stop.signal }).catch(() => null);
+        if (!page || stop.signal.aborted) break;
+        cursor = page.next_cursor ?? undefined;
+        count += page.items.length;
+        setRows((now) => [...now, ...page.items]);
+        const last = page.items.at(-1)?.number;
+        setLooked((now) =>
+          cursor === undefined ? total : last === undefined ? now + LOOKED : Math.max(now, last + 1),
+        );
+      } while (cursor !== undefined && count < MOST_FOUND);
+      if (stopped.current === stop) setLooking(false);
+    })();
+    return () => stop.abort();
+  }, [job_id, words, total > 0]);
+  const stop = () => {
+    stopped.current?.abort();
+    setLooking(false);
+  };
+  return { rows, looked, isLooking, stop };
+}
+
+/** Which columns, and in which order. The first stays when the others scroll. */
+function Columns({
+  names,
+  chosen,
+  choose,
+}: {
+  names: string[];
+  chosen: string[];
+  choose: (columns: string[]) => void;
+}) {
+  const w = useWords(own);
+  const others = names.filter((name) => !chosen.includes(name));
+  const moved = (name: string, to: number) => {
+    const rest = chosen.filter((one) => one !== name);
+    choose([...rest.slice(0, Math.max(0, to)), name, ...rest.slice(Math.max(0, to))]);
+  };
+  const act = (label: string, mark: string, name: string, to: number, off: boolean) => (
+    <button
+      type="button"
+      class="quiet small"
+      aria-label={`${label}: ${name}`}
+      title={label}
+      disabled={off}
+      onClick={() => moved(name, to)}
+    >
+      {mark}
+    </button>
+  );
+  return (
+    <details class="columns">
+      <summary class="button">
+        {w.columns} {chosen.length}
+      </summary>
+      <div class="panel">
+        {[...chosen, ...others].map((name, at) => {
+          const isChosen = at < chosen.length;
+          return (
+            <div key={name} class="column">
+              <label class="check">
+                <input
+                  type="checkbox"
+                  checked={isChosen}
+                  disabled={isChosen && chosen.length === 1}
+                  onChange={() => choose(isChosen ? chosen.filter((one) => one !== name) : [...chosen, name])}
+                />{" "}
+                {name}
+              </label>
+              {isChosen && act(w.pin, "⇤", name, 0, at === 0)}
+              {isChosen && act(w.earlier, "↑", name, at - 1, at === 0)}
+              {isChosen && act(w.later, "↓", name, at + 1, at === chosen.length - 1)}
+            </div>
+          );
+        })}
+      </div>
+    </details>
   );
 }

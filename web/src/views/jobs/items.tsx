@@ -1,7 +1,7 @@
 /** The items of a job: any of a million by its number, or those that fit a filter; and one of them, whole. */
 
 import { useQueries } from "@tanstack/preact-query";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { api, useCall, usePages } from "#/api/client";
 import { useAddress } from "#/kit/address";
 import { Chips, Empty, Facts, Problem, Skeleton, Status } from "#/kit/base";
@@ -26,7 +26,7 @@ export function Items({ job }: { job: JobDocument }) {
   const w = useWords(own);
   const c = useWords(common) as unknown as Record<string, string>;
   const { query, change } = useAddress();
-  const filtered = Boolean(query.status || query.reason || query.http || query.site);
+  const filtered = Boolean(query.status || query.reason || query.http || query.site || query.q);
   const columns: Column<ItemDocument>[] = [
     { id: "input", head: w.input, width: "minmax(0, 3fr)", cell: (item) => brief(item.input) || item.id },
     { id: "status", head: w.status, width: "104px", cell: (item) => <Status of={item.status} /> },
@@ -63,6 +63,14 @@ export function Items({ job }: { job: JobDocument }) {
           value={query.status ?? ""}
           options={[["", c.all!], ...STATES.map((one) => [one, c[`st_${one}`]!] as [string, string])]}
           choose={(status) => change({ status, reason: null, http: null, site: null })}
+        />
+        <input
+          class="narrow-input"
+          type="search"
+          aria-label={w.searchItems}
+          placeholder={w.searchItems}
+          value={query.q ?? ""}
+          onChange={(event) => change({ q: event.currentTarget.value.trim() })}
         />
         {(["reason", "http", "site"] as const).map(
           (name) =>
@@ -134,11 +142,17 @@ function Filtered({ job, columns, href, selected }: Shown) {
     exit_reason: query.reason ? [query.reason as ExitReason] : undefined,
     http_status: query.http ? [Number(query.http)] : undefined,
     site: query.site ? [query.site] : undefined,
+    q: query.q,
     limit: PAGE,
   };
-  const found = usePages("list_items", { path: { job_id: job.id }, query: asked }, (page) => page.items, { every: 2 });
+  const every = query.q ? undefined : 2;
+  const found = usePages("list_items", { path: { job_id: job.id }, query: asked }, (page) => page.items, { every });
+  const goesOn = found.rows.length === 0 && found.hasNextPage; // a search looks at a part of the job in each call
+  useEffect(() => {
+    if (goesOn) found.more();
+  }, [goesOn, found.isFetching]);
   if (found.error) return <Problem error={found.error} />;
-  if (found.isPending) return <Skeleton />;
+  if (found.isPending || goesOn) return <Skeleton />;
   if (!found.rows.length) return <Empty title={w.noItems} />;
   return (
     <Table

@@ -101,7 +101,7 @@ export default function Job({ job_id }: { job_id: string }) {
       <Tabs
         label={titleOf(job)}
         chosen={query.tab}
-        choose={(tab) => change({ tab, status: null, reason: null, http: null, site: null, item: null })}
+        choose={(tab) => change({ tab, status: null, reason: null, http: null, site: null, item: null, q: null })}
         tabs={[
           { id: "items", name: `${w.tabItems} ${number(job.counts.total)}`, body: () => <Items job={job} /> },
           { id: "exports", name: w.tabExports, body: () => <Exports job={job} /> },

@@ -1,16 +1,17 @@
-/** A new job on one page: what, how, then, and what will be asked of the site. */
+/** A new job in three steps: what, how, then; and what will be asked of the site. */
 
 import { useState } from "preact/hooks";
 import { api, send, useAction, useCall } from "#/api/client";
+import { may } from "#/api/session";
 import { useAddress } from "#/kit/address";
-import { Chips, Field, Head, Problem } from "#/kit/base";
+import { Copy, Field, Head, Problem } from "#/kit/base";
+import { note } from "#/kit/dialog";
 import { bytes, lasts, number, useWords } from "#/words";
-import { ApiError, type CreatedJobDocument, type ExportCall, type JobCall } from "#client";
+import { ApiError, type CreatedJobDocument, type ExportCall, type JobCall, type ScrapeCall } from "#client";
+import { type Form, type Kind, type Part, Text, What } from "./new-what";
 import { own } from "./new-words";
-import { chosen, csvRows, lines } from "./patterns";
+import { chosen, estimated, hostOf, lines } from "./patterns";
 
-type Kind = "crawl" | "sitemap" | "paste" | "file";
-type Form = Record<string, string>;
 const SAMPLE = 1000;
 const EXPORTS: Record<string, ExportCall> = {
   full_csv: { type: "full", format: "csv" },
@@ -18,11 +19,30 @@ const EXPORTS: Record<string, ExportCall> = {
   pages_jsonl: { type: "pages", format: "jsonl" },
   records_csv: { type: "records", format: "csv" },
 };
+const REPEATS: Record<string, string> = { hourly: "0 * * * *", daily: "0 9 * * *", weekly: "0 9 * * 1" };
+const STEPS = ["what", "how", "after"] as const;
+type Step = (typeof STEPS)[number];
+
+/** Look at what an address lists, and fetch one page of it to know how large they are. */
+async function looked(kind: Kind, address: string) {
+  const scope = kind === "sitemap" ? ("any" as const) : ("host" as const);
+  const run = await api.call("map_site", { body: { url: address, limit: SAMPLE, sitemap: true, scope, wait: 60 } });
+  const { urls, has_more } = (run as { result: { urls: { url: string; source: string }[]; has_more: boolean } }).result;
+  const all = urls.filter((one) => kind === "crawl" || one.source === "sitemap").map((one) => one.url);
+  const call = { url: all[Math.floor(all.length / 2)], formats: [], wait: 20, policy: { retries: 0 } } as ScrapeCall;
+  const page = all.length ? ((await api.call("scrape", { body: call }).catch(() => null)) as Fetched | null) : null;
+  return { all, has_more, bytes: page?.usage?.bytes_received ?? null };
+}
+
+interface Fetched {
+  usage?: { bytes_received: number } | null;
+}
 
 export default function NewJob() {
   const w = useWords(own);
   const { query, change, go } = useAddress();
   const kind = (query.kind ?? "crawl") as Kind;
+  const step = (query.step ?? "what") as Step;
   const [form, setForm] = useState<Form>({
     address: query.start ?? query.url ?? "",
     scraper: query.scraper ?? "",
@@ -30,29 +50,43 @@ export default function NewJob() {
     depth: "3",
     export: "full_csv",
   });
-  const [file, setFile] = useState<File | null>(null);
+  const [file, setFile] = useState<{ file: File; rows: string[][]; about: number } | null>(null);
   const [columns, setColumns] = useState<Record<string, string>>({});
   const set = (some: Form) => setForm((now) => ({ ...now, ...some }));
-  const look = useAction(async () => {
-    const run = await api.call("map_site", {
-      body: { url: form.address!, limit: SAMPLE, sitemap: true, scope: kind === "sitemap" ? "any" : "host", wait: 60 },
-    });
-    return (run as { result: { urls: { url: string; source: string }[]; has_more: boolean } }).result;
+  const look = useAction(() => looked(kind, form.address!));
+  const start = useAction(() => create(kind, form, file?.file ?? null, columns), {
+    touches: ["list_jobs", "get_stats", "list_schedules"],
+    done: (job) => {
+      if (form.repeat) note(w.repeats);
+      go(`/jobs/${job.id}`);
+    },
   });
-  const start = useAction(() => create(kind, form, file, columns), {
-    touches: ["list_jobs", "get_stats"],
-    done: (job) => go(`/jobs/${job.id}`),
-  });
-  const found = (look.data?.urls ?? [])
-    .filter((one) => kind === "crawl" || one.source === "sitemap")
-    .map((one) => one.url);
-  const fit = chosen(found, form.include ?? "", form.exclude ?? "");
+  const fit = chosen(look.data?.all ?? [], form.include ?? "", form.exclude ?? "");
+  const most = Number(form.limit) || Number.POSITIVE_INFINITY;
   const pages =
     kind === "paste"
       ? lines(form.list ?? "").length
-      : found.length
-        ? Math.min(fit.length, Number(form.limit) || fit.length)
-        : 0;
+      : kind === "file"
+        ? (file?.about ?? 0)
+        : Math.min(fit.length, most);
+  const isReady =
+    kind === "file" ? file !== null : kind === "paste" ? pages > 0 : /^\S+$/.test((form.address ?? "").trim());
+  const host = kind === "paste" ? hostOf(lines(form.list ?? "")[0] ?? "") : hostOf(form.address ?? "");
+  const summaries: Record<Step, string> = {
+    what: [w[`kind_${kind}`], pages ? w.pagesN(number(pages)) : ""].filter(Boolean).join(" · "),
+    how: [
+      form.scraper || "builtin/page",
+      form.rate ? `${form.rate}/s` : "",
+      form.megabytes ? `${form.megabytes} MB` : "",
+    ]
+      .filter(Boolean)
+      .join(" · "),
+    after: [form.export ? w[form.export as "full_csv"] : "", form.webhook ? "webhook" : "", form.repeat ? w.repeat : ""]
+      .filter(Boolean)
+      .join(" · "),
+  };
+  const at = STEPS.indexOf(step);
+  const to = (next: Step) => change({ step: next === "what" ? null : next });
   return (
     <form
       onSubmit={(event) => {
@@ -61,195 +95,213 @@ export default function NewJob() {
       }}
     >
       <Head title={w.title} about={w.about}>
-        <button type="submit" class="main" disabled={start.isPending || (kind === "file" && !file)}>
+        <button type="submit" class="main" disabled={start.isPending || !isReady}>
           {w.start_}
         </button>
       </Head>
       <Problem error={start.error} />
-      <div class="stack">
-        <section class="panel stack">
-          <h2>{w.what}</h2>
-          <Chips
-            label={w.what}
-            value={kind}
-            options={(["crawl", "sitemap", "paste", "file"] as Kind[]).map((one) => [one, w[`kind_${one}`]])}
+      <ol class="steps">
+        {STEPS.map((one, index) => (
+          <li key={one}>
+            <button type="button" aria-current={one === step ? "step" : undefined} onClick={() => to(one)}>
+              <strong>
+                {number(index + 1)} {w[one]}
+              </strong>
+              <small>{summaries[one]}</small>
+            </button>
+          </li>
+        ))}
+      </ol>
+      <section class="panel stack" aria-label={w[step]}>
+        {step === "what" && (
+          <What
+            {...{ kind, form, set, look: { ...look, mutate: () => look.mutate(undefined) } }}
+            found={look.data ? { fit, all: look.data.all.length, hasMore: look.data.has_more } : null}
             choose={(next) => {
               change({ kind: next === "crawl" ? null : next });
               look.reset();
             }}
+            file={{
+              file: file?.file ?? null,
+              rows: file?.rows ?? [],
+              take: (given, rows, about) => setFile({ file: given, rows, about }),
+              columns,
+              setColumns,
+            }}
           />
-          {(kind === "crawl" || kind === "sitemap") && (
-            <>
-              <div class="two">
-                <Text
-                  name="address"
-                  label={kind === "crawl" ? w.start : w.sitemap}
-                  hint={kind === "crawl" ? w.startHint : w.sitemapHint}
-                  form={form}
-                  set={set}
-                  required
-                  placeholder="https://"
-                />
-                <button
-                  type="button"
-                  class="low"
-                  disabled={!form.address || look.isPending}
-                  onClick={() => look.mutate(undefined)}
-                >
-                  {look.isPending ? w.looking : w.look}
-                </button>
-              </div>
-              <div class="grid">
-                <Area name="include" label={w.include} hint={w.patternHint} form={form} set={set} />
-                <Area name="exclude" label={w.exclude} form={form} set={set} />
-              </div>
-              <Problem error={look.error} />
-              {look.data && (
-                <>
-                  <p role="status">
-                    {(look.data.has_more ? w.foundMore : w.found)(number(fit.length), number(found.length))}
-                  </p>
-                  <pre class="sample" tabIndex={0}>
-                    {fit.slice(0, 20).join("\n")}
-                  </pre>
-                </>
-              )}
-            </>
+        )}
+        {step === "how" && <How {...{ form, set }} />}
+        {step === "after" && <Then {...{ form, set, kind }} />}
+        <div class="line">
+          <Asked {...{ form, pages, host }} hasMore={look.data?.has_more ?? false} size={look.data?.bytes ?? null} />
+          <span class="spring" />
+          {at > 0 && (
+            <button type="button" onClick={() => to(STEPS[at - 1]!)}>
+              {w.back}
+            </button>
           )}
-          {kind === "paste" && (
-            <Field label={w.list} hint={form.list ? w.items(number(lines(form.list).length)) : undefined}>
-              {(id) => (
-                <textarea
-                  id={id}
-                  rows={8}
-                  required
-                  value={form.list ?? ""}
-                  onInput={(event) => set({ list: event.currentTarget.value })}
-                />
-              )}
-            </Field>
+          {at < STEPS.length - 1 && (
+            <button type="button" onClick={() => to(STEPS[at + 1]!)}>
+              {w.next}
+            </button>
           )}
-          {kind === "file" && (
-            <FileChoice
-              file={file}
-              setFile={setFile}
-              scraper={form.scraper || "builtin/page"}
-              columns={columns}
-              setColumns={setColumns}
-            />
-          )}
-        </section>
-        <section class="panel stack">
-          <h2>{w.how}</h2>
-          <div class="grid">
-            <Scraper form={form} set={set} />
-            <Text name="rate" label={w.rate} hint={w.rateHint} type="number" form={form} set={set} />
-            {(kind === "crawl" || kind === "sitemap") && (
-              <Text name="limit" label={w.limit} type="number" form={form} set={set} />
-            )}
-          </div>
-          <details>
-            <summary>{w.advanced}</summary>
-            <div class="grid">
-              {kind === "crawl" && <Text name="depth" label={w.depth} type="number" form={form} set={set} />}
-              <Text name="concurrency" label={w.concurrency} type="number" form={form} set={set} />
-              <Text name="retries" label={w.retries} type="number" form={form} set={set} />
-              <Text name="megabytes" label={w.budget} type="number" form={form} set={set} />
-              <Field label={w.robots}>
-                {(id) => (
-                  <select
-                    id={id}
-                    value={form.robots ?? ""}
-                    onChange={(event) => set({ robots: event.currentTarget.value })}
-                  >
-                    <option value="">{w.default}</option>
-                    <option value="obey">{w.obey}</option>
-                    <option value="ignore">{w.ignore}</option>
-                  </select>
-                )}
-              </Field>
-            </div>
-          </details>
-        </section>
-        <section class="panel stack">
-          <h2>{w.after}</h2>
-          <div class="grid">
-            <Text name="name" label={w.name} form={form} set={set} />
-            <Field label={w.export}>
-              {(id) => (
-                <select id={id} value={form.export} onChange={(event) => set({ export: event.currentTarget.value })}>
-                  {Object.keys(EXPORTS).map((one) => (
-                    <option key={one} value={one}>
-                      {w[one as "full_csv"]}
-                    </option>
-                  ))}
-                  <option value="">{w.nothing}</option>
-                </select>
-              )}
-            </Field>
-            <Text name="webhook" label={w.webhook} form={form} set={set} placeholder="https://" />
-          </div>
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={form.changes === "1"}
-              onChange={(event) => set({ changes: event.currentTarget.checked ? "1" : "" })}
-            />{" "}
-            {w.changes}
-          </label>
-          {pages > 0 && (
-            <p class="muted">
-              {form.rate
-                ? w.estimate(number(pages), form.rate, lasts(pages / Number(form.rate)))
-                : w.estimateFree(number(pages))}
-            </p>
-          )}
-        </section>
-      </div>
+        </div>
+      </section>
     </form>
   );
 }
 
-interface Part {
-  form: Form;
-  set: (some: Form) => void;
-}
-
-function Text({
-  name,
-  label,
-  hint,
+/** One line: pages, time and megabytes. */
+function Asked({
   form,
-  set,
-  ...rest
-}: Part & { name: string; label: string; hint?: string; type?: string; required?: boolean; placeholder?: string }) {
+  pages,
+  host,
+  size,
+  hasMore,
+}: {
+  form: Form;
+  pages: number;
+  host: string;
+  size: number | null;
+  hasMore: boolean;
+}) {
+  const w = useWords(own);
+  const site = useCall("get_site", { path: { site: host } }, { enabled: host !== "" && may("get_site") });
+  const jobs = useCall("list_jobs", { query: { domain: host, limit: 20 } }, { enabled: host !== "" });
+  if (!pages) return <p class="muted">{w.estimateNone}</p>;
+  const told = estimated({
+    pages,
+    wished: Number(form.rate) || null,
+    allowed: site.data?.limits.rate || null,
+    size,
+    jobs: jobs.data?.jobs ?? [],
+  });
+  const words = [
+    (hasMore ? w.atLeast : w.about_)(number(pages)),
+    told.rate ? w.atRate(number(told.rate, 2), lasts(told.seconds)) : w.asAllowed,
+    told.bytes ? w.aboutSize(bytes(told.bytes)) : "",
+  ];
+  const budget = Number(form.megabytes) * 1e6;
   return (
-    <Field label={label} hint={hint}>
-      {(id) => (
-        <input
-          id={id}
-          {...rest}
-          {...(rest.type === "number" ? { min: "0", step: "any" } : {})}
-          value={form[name] ?? ""}
-          onInput={(event) => set({ [name]: event.currentTarget.value })}
-        />
+    <p role="status">
+      {words.filter(Boolean).join(", ")}.
+      {budget > 0 && told.bytes !== null && told.bytes > budget && (
+        <span class="status warn"> ! {w.overBudget(bytes(budget))}</span>
       )}
-    </Field>
+    </p>
   );
 }
 
-function Area({ name, label, hint, form, set }: Part & { name: string; label: string; hint?: string }) {
+function How({ form, set }: Part) {
+  const w = useWords(own);
   return (
-    <Field label={label} hint={hint}>
-      {(id) => (
-        <textarea
-          id={id}
-          rows={2}
-          value={form[name] ?? ""}
-          onInput={(event) => set({ [name]: event.currentTarget.value })}
+    <>
+      <div class="grid">
+        <Scraper form={form} set={set} />
+        <Text name="rate" label={w.rate} hint={w.rateHint} type="number" form={form} set={set} />
+        <Text name="megabytes" label={w.budget} hint={w.budgetHint} type="number" form={form} set={set} />
+      </div>
+      <details>
+        <summary>{w.advanced}</summary>
+        <div class="grid">
+          <Text name="concurrency" label={w.concurrency} type="number" form={form} set={set} />
+          <Text name="retries" label={w.retries} type="number" form={form} set={set} />
+          {!form.scraper && (
+            <Field label={w.engine}>
+              {(id) => (
+                <select
+                  id={id}
+                  value={form.engine ?? ""}
+                  onChange={(event) => set({ engine: event.currentTarget.value })}
+                >
+                  <option value="">{w.engine_auto}</option>
+                  <option value="http">{w.engine_http}</option>
+                  <option value="browser">{w.engine_browser}</option>
+                </select>
+              )}
+            </Field>
+          )}
+          <Field label={w.robots}>
+            {(id) => (
+              <select
+                id={id}
+                value={form.robots ?? ""}
+                onChange={(event) => set({ robots: event.currentTarget.value })}
+              >
+                <option value="">{w.default}</option>
+                <option value="obey">{w.obey}</option>
+                <option value="ignore">{w.ignore}</option>
+              </select>
+            )}
+          </Field>
+        </div>
+      </details>
+    </>
+  );
+}
+
+function Then({ form, set, kind }: Part & { kind: Kind }) {
+  const w = useWords(own);
+  return (
+    <>
+      <div class="grid">
+        <Text name="name" label={w.name} hint={w.nameHint} form={form} set={set} />
+        <Field label={w.export}>
+          {(id) => (
+            <select id={id} value={form.export} onChange={(event) => set({ export: event.currentTarget.value })}>
+              {Object.keys(EXPORTS).map((one) => (
+                <option key={one} value={one}>
+                  {w[one as "full_csv"]}
+                </option>
+              ))}
+              <option value="">{w.nothing}</option>
+            </select>
+          )}
+        </Field>
+        {kind !== "file" && may("create_schedule") && (
+          <Field label={w.repeat} hint={w.repeatHint}>
+            {(id) => (
+              <select
+                id={id}
+                value={form.repeat ?? ""}
+                onChange={(event) => set({ repeat: event.currentTarget.value })}
+              >
+                <option value="">{w.once}</option>
+                {Object.keys(REPEATS).map((one) => (
+                  <option key={one} value={one}>
+                    {w[one as "daily"]}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+        )}
+        <Text
+          name="webhook"
+          label={w.webhook}
+          hint={w.webhookHint}
+          form={form}
+          set={({ webhook = "" }) => set({ webhook, secret: form.secret || random() })}
+          placeholder="https://"
         />
-      )}
-    </Field>
+        {form.webhook && (
+          <div class="two">
+            <Text name="secret" label={w.secret} hint={w.secretHint} form={form} set={set} minLength={16} required />
+            <span class="low">
+              <Copy text={form.secret ?? ""} />
+            </span>
+          </div>
+        )}
+      </div>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={form.changes === "1"}
+          onChange={(event) => set({ changes: event.currentTarget.checked ? "1" : "" })}
+        />{" "}
+        {w.changes}
+      </label>
+    </>
   );
 }
 
@@ -281,96 +333,9 @@ function Scraper({ form, set }: Part) {
   );
 }
 
-function FileChoice({
-  file,
-  setFile,
-  scraper,
-  columns,
-  setColumns,
-}: {
-  file: File | null;
-  setFile: (file: File | null) => void;
-  scraper: string;
-  columns: Record<string, string>;
-  setColumns: (columns: Record<string, string>) => void;
-}) {
-  const w = useWords(own);
-  const [rows, setRows] = useState<string[][]>([]);
-  const [site, task] = scraper.split("/") as [string, string];
-  const described = useCall("get_scraper", { path: { site, task }, query: {} });
-  const fields = Object.keys(
-    (described.data?.input_schema?.properties as Record<string, unknown> | undefined) ?? { url: {} },
-  );
-  const take = async (given: File | null | undefined) => {
-    if (!given) return;
-    setFile(given);
-    const found = /\.(csv|tsv|txt)$/i.test(given.name) ? csvRows(await given.slice(0, 65536).text()) : [];
-    setRows(found);
-    const head = found[0] ?? [];
-    setColumns(Object.fromEntries(head.filter((name) => fields.includes(name)).map((name) => [name, name])));
-  };
-  const head = rows[0] ?? [];
-  const isTable = head.length > 1 || (head[0] !== undefined && !/^https?:/.test(head[0]));
-  return (
-    <div
-      class="drop stack"
-      role="group"
-      aria-label={w.file}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        event.preventDefault();
-        void take(event.dataTransfer?.files[0]);
-      }}
-    >
-      <Field label={w.file} hint={file ? w.upload(file.name, bytes(file.size)) : w.fileHint}>
-        {(id) => (
-          <input
-            id={id}
-            type="file"
-            accept=".csv,.tsv,.txt,.json,.jsonl"
-            onChange={(event) => void take(event.currentTarget.files?.[0])}
-          />
-        )}
-      </Field>
-      {isTable && (
-        <>
-          <h3>{w.columnsFor}</h3>
-          <div class="grid">
-            {head.map((name) => (
-              <Field key={name} label={name}>
-                {(id) => (
-                  <select
-                    id={id}
-                    value={columns[name] ?? ""}
-                    onChange={(event) => {
-                      const { [name]: _, ...rest } = columns;
-                      setColumns(event.currentTarget.value ? { ...rest, [name]: event.currentTarget.value } : rest);
-                    }}
-                  >
-                    <option value="">{w.leaveOut}</option>
-                    {fields.map((one) => (
-                      <option key={one} value={one}>
-                        {one}
-                      </option>
-                    ))}
-                  </select>
-                )}
-              </Field>
-            ))}
-          </div>
-        </>
-      )}
-      {rows.length > 0 && (
-        <>
-          <h3>{w.firstRows}</h3>
-          <pre class="sample" tabIndex={0}>
-            {rows.map((row) => row.join(" · ")).join("\n")}
-          </pre>
-        </>
-      )}
-    </div>
-  );
-}
+/** A secret that nobody guesses. */
+const random = () =>
+  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 const count = (text: string | undefined) => (text ? Number(text) : undefined);
 
@@ -387,12 +352,14 @@ export function jobOf(kind: Kind, form: Form): JobCall {
     budget: form.megabytes ? { megabytes: Number(form.megabytes) } : undefined,
     snapshots: form.changes ? {} : undefined,
   };
+  const engine = form.engine && !form.scraper ? { input: { engine: form.engine } } : {};
   return {
     scraper: form.scraper || "builtin/page",
     name: form.name || undefined,
     policy,
+    ...engine,
     exports: wish ? [wish] : undefined,
-    webhook: form.webhook ? { url: form.webhook } : undefined,
+    webhook: form.webhook ? { url: form.webhook, ...(form.secret ? { secret: form.secret } : {}) } : undefined,
     ...(kind === "crawl"
       ? {
           start_url: form.address,
@@ -420,12 +387,13 @@ async function create(
   columns: Record<string, string>,
 ): Promise<{ id: string }> {
   const call = jobOf(kind, form);
-  if (kind !== "file" || !file) return api.call("create_job", { body: call });
+  if (kind !== "file" || !file) return repeated(await api.call("create_job", { body: call }), call, form);
   const query = new URLSearchParams({ scraper: call.scraper! });
   if (call.name) query.set("name", call.name);
   if (call.policy) query.set("policy", JSON.stringify(call.policy));
   if (call.exports) query.set("exports", JSON.stringify(call.exports));
   if (call.webhook) query.set("webhook", JSON.stringify(call.webhook));
+  if (call.input) query.set("input", JSON.stringify(call.input));
   if (Object.keys(columns).length) query.set("columns", JSON.stringify(columns));
   const type = /\.jsonl$/i.test(file.name)
     ? "application/x-ndjson"
@@ -438,4 +406,15 @@ async function create(
   const said = await answer.json();
   if (!answer.ok) throw new ApiError(answer.status, said);
   return said as CreatedJobDocument;
+}
+
+/** Also make the schedule that was wished for. */
+async function repeated<Made>(job: Made, call: JobCall, form: Form): Promise<Made> {
+  const cron = REPEATS[form.repeat ?? ""];
+  if (cron) {
+    const time_zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    const name = call.name ?? hostOf(form.address ?? "");
+    await api.call("create_schedule", { body: { name, cron, time_zone, job: call } });
+  }
+  return job;
 }

@@ -57,3 +57,33 @@ export function csvRows(text: string, most = 21): string[][] {
   if (cell) rows.at(-1)!.push(cell.replace(/\r$/, ""));
   return rows.filter((row) => row.some(Boolean)).slice(0, most);
 }
+
+/** The host of an address that may lack its scheme; empty where there is none. */
+export function hostOf(address: string): string {
+  try {
+    return new URL(/^[a-z]+:\/\//i.test(address) ? address : `http://${address}`).hostname;
+  } catch {
+    return "";
+  }
+}
+
+interface Asked {
+  pages: number;
+  /** Items a second that the job may begin. */
+  wished: number | null;
+  /** Requests a second that the site is asked at most. */
+  allowed: number | null;
+  /** Bytes of a page that was looked at. */
+  size: number | null;
+  /** Earlier jobs of the same site. */
+  jobs: { counts: { success: number }; usage: { bytes_received: number } }[];
+}
+
+/** What a job will ask of a site. Null: not known. */
+export function estimated({ pages, wished, allowed, size, jobs }: Asked) {
+  const rate = wished && allowed ? Math.min(wished, allowed) : (wished ?? allowed);
+  const done = jobs.filter((job) => job.counts.success > 0);
+  const items = done.reduce((sum, job) => sum + job.counts.success, 0);
+  const known = items ? done.reduce((sum, job) => sum + job.usage.bytes_received, 0) / items : size;
+  return { rate, seconds: rate ? pages / rate : null, bytes: known ? known * pages : null };
+}

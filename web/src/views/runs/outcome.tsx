@@ -1,9 +1,10 @@
 /** What came of a run: its verdict in one line, then its data, page, pictures, logs and where the time went. */
 
-import { useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { cache, useCall } from "#/api/client";
 import { type LiveEvent, useLive } from "#/api/live";
 import { may } from "#/api/session";
+import { useAddress } from "#/kit/address";
 import { Copy, Empty, Problem, Skeleton, Status, type Tab, Tabs } from "#/kit/base";
 import { Data } from "#/kit/json";
 import { rowsOf, Table } from "#/kit/table";
@@ -11,6 +12,7 @@ import { bytes, number, percent, took, useWords } from "#/words";
 import type { RunDocument } from "#client";
 import { LiveView } from "./live-view";
 import { type Line, Logs } from "./logs";
+import { Preview } from "./preview";
 import { Waterfall } from "./waterfall";
 import { own } from "./words";
 
@@ -83,13 +85,17 @@ export function Outcome({
   tab,
   choose,
   whole,
+  shoot,
 }: {
   id: string;
   tab?: string;
   choose: (tab: string) => void;
   whole?: boolean;
+  /** Runs it again with a picture. */
+  shoot?: () => void;
 }) {
   const w = useWords(own);
+  const { query } = useAddress();
   const { run, isOver, error, lines, cut, flow } = useRun(id);
   const explained = useCall(
     "explain_run",
@@ -98,7 +104,7 @@ export function Outcome({
   );
   if (error) return <Problem error={error} />;
   if (!run) return <Skeleton />;
-  const tabs = tabsOf(run, w);
+  const tabs = tabsOf(run, w, query.mark, shoot);
   const explain: Tab = {
     id: "explain",
     name: w.explain,
@@ -138,21 +144,46 @@ export function Outcome({
 
 type OwnWords = ReturnType<typeof useWords<typeof own.en>>;
 
-function tabsOf(run: RunDocument, w: OwnWords): Tab[] {
+interface PageResult {
+  markdown?: string | null;
+  html?: string | null;
+  raw_html?: string | null;
+  final_url?: string;
+  headers?: { name: string; value: string }[];
+}
+
+function tabsOf(run: RunDocument, w: OwnWords, mark?: string, shoot?: () => void): Tab[] {
   const result = run.result as Record<string, unknown> | unknown[] | null;
-  const page = (Array.isArray(result) ? {} : (result ?? {})) as { markdown?: string | null; html?: string | null };
-  const records = recordsOf(result);
+  const page = (Array.isArray(result) ? {} : (result ?? {})) as PageResult;
+  const html = page.raw_html ?? page.html;
+  const records = recordsOf(result, SHOWN_ELSEWHERE);
   const picture = run.artifacts.find((one) => one.content_type.startsWith("image/"));
+  const screenshot: Tab = {
+    id: "screenshot",
+    name: w.screenshot,
+    body: () =>
+      picture ? (
+        <img class="shot" src={picture.href} alt={picture.name} />
+      ) : (
+        <Empty title={w.noShot}>
+          <p>{w.noShotAbout}</p>
+          <button type="button" onClick={shoot}>
+            {w.shoot}
+          </button>
+        </Empty>
+      ),
+  };
   const found: (Tab | false)[] = [
-    { id: "data", name: w.data, body: () => <Result run={run} /> },
+    { id: "data", name: w.data, body: () => <Result run={run} isOnPage={Boolean(html)} /> },
     records.length > 1 && { id: "table", name: w.records, body: () => <Records rows={records} /> },
     Boolean(page.markdown) && { id: "markdown", name: w.markdown, body: () => <Text text={page.markdown!} /> },
-    Boolean(page.html) && { id: "preview", name: w.preview, body: () => <Preview html={page.html!} /> },
-    picture !== undefined && {
-      id: "screenshot",
-      name: w.screenshot,
-      body: () => <img class="shot" src={picture!.href} alt={picture!.name} />,
+    Boolean(html) && {
+      id: "preview",
+      name: w.preview,
+      body: () => <Preview html={html!} address={page.final_url ?? ""} mark={mark} />,
     },
+    (picture !== undefined || (Boolean(html) && shoot !== undefined)) && screenshot,
+    Boolean(page.headers) && { id: "headers", name: w.headers, body: () => <Headers all={page.headers!} /> },
     { id: "raw", name: w.raw, body: () => <Text text={JSON.stringify(result, null, 2)} /> },
     run.artifacts.length > 0 && {
       id: "artifacts",
@@ -164,19 +195,21 @@ function tabsOf(run: RunDocument, w: OwnWords): Tab[] {
   return found.filter((one): one is Tab => one !== false);
 }
 
+const SHOWN_ELSEWHERE = ["headers"];
+
 /** The records of a result: a list of objects, or the first list of objects in it. */
-export function recordsOf(result: unknown): Record<string, unknown>[] {
+export function recordsOf(result: unknown, skip: string[] = []): Record<string, unknown>[] {
   const isRecords = (value: unknown): value is Record<string, unknown>[] =>
     Array.isArray(value) &&
     value.length > 0 &&
     value.every((one) => typeof one === "object" && one !== null && !Array.isArray(one));
   if (isRecords(result)) return result;
   if (typeof result === "object" && result !== null)
-    for (const value of Object.values(result)) if (isRecords(value)) return value;
+    for (const [name, value] of Object.entries(result)) if (isRecords(value) && !skip.includes(name)) return value;
   return [];
 }
 
-function Result({ run }: { run: RunDocument }) {
+function Result({ run, isOnPage }: { run: RunDocument; isOnPage: boolean }) {
   const w = useWords(own);
   if (run.result === null || run.result === undefined) return <Empty title={w.noData} />;
   const {
@@ -184,6 +217,7 @@ function Result({ run }: { run: RunDocument }) {
     html: _h,
     text: _t,
     raw_html: _r,
+    headers: _a,
     product,
     ...rest
   } = run.result as Record<string, unknown> & { product?: Record<string, unknown> | null };
@@ -195,7 +229,7 @@ function Result({ run }: { run: RunDocument }) {
   return (
     <div class="stack">
       {run.partial && <p class="muted">{w.partial}</p>}
-      {product && <Product product={product} />}
+      {product && <Product product={product} isOnPage={isOnPage} />}
       <div class="panel">
         <Data value={Array.isArray(run.result) ? run.result : shown} />
       </div>
@@ -204,8 +238,9 @@ function Result({ run }: { run: RunDocument }) {
 }
 
 /** A product's fields, each with where it was found on the page. */
-function Product({ product }: { product: Record<string, unknown> }) {
+function Product({ product, isOnPage }: { product: Record<string, unknown>; isOnPage: boolean }) {
   const w = useWords(own);
+  const { change } = useAddress();
   const { sources, confidence, ...fields } = product as { sources?: Record<string, string>; confidence?: number };
   const known = Object.entries(fields).filter(
     ([, value]) => value !== null && JSON.stringify(value) !== "[]" && JSON.stringify(value) !== "{}",
@@ -213,7 +248,13 @@ function Product({ product }: { product: Record<string, unknown> }) {
   return (
     <section class="panel data">
       <h2>
-        product <span class="muted">{percent(confidence)}</span>
+        product{" "}
+        {confidence !== undefined && (
+          <span class="muted" title={percent(confidence)}>
+            <span aria-hidden="true">{"●".repeat(Math.round(confidence * 5)).padEnd(5, "○")}</span>{" "}
+            {w.sure(percent(confidence))}
+          </span>
+        )}
       </h2>
       <dl>
         {known.map(([name, value]) => (
@@ -226,6 +267,16 @@ function Product({ product }: { product: Record<string, unknown> }) {
                   {" "}
                   {w.from.toLowerCase()} {sources[name]}
                 </small>
+              )}
+              {isOnPage && (typeof value === "string" || typeof value === "number") && (
+                <button
+                  type="button"
+                  class="quiet small on-page"
+                  aria-label={w.onPageOf(name)}
+                  onClick={() => change({ tab: "preview", mark: String(value) }, false)}
+                >
+                  {w.onPage}
+                </button>
               )}
             </dd>
           </div>
@@ -263,32 +314,21 @@ function Text({ text }: { text: string }) {
   );
 }
 
-/** A page's structure without anything that would run or load. */
-export function harmless(html: string): string {
-  const page = new DOMParser().parseFromString(html, "text/html");
-  for (const one of page.querySelectorAll(
-    "script, style, link, iframe, object, embed, base, meta, template, svg, video, audio, source, track",
-  ))
-    one.remove();
-  for (const one of page.querySelectorAll("img")) one.replaceWith(one.alt ? `[${one.alt}]` : "");
-  for (const one of page.querySelectorAll("*"))
-    for (const { name } of [...one.attributes])
-      if (!["alt", "title", "colspan", "rowspan", "lang"].includes(name)) one.removeAttribute(name);
-  return page.body.innerHTML;
-}
-
-function Preview({ html }: { html: string }) {
+function Headers({ all }: { all: { name: string; value: string }[] }) {
   const w = useWords(own);
-  const safe = useMemo(() => harmless(html), [html]);
   return (
-    <div class="stack">
-      <p class="muted">{w.previewAbout}</p>
-      <iframe
-        class="preview"
-        sandbox=""
-        title={w.preview}
-        srcdoc={`<!doctype html><meta name="color-scheme" content="light">${safe}`}
-      />
+    <div class="panel">
+      <Copy text={all.map((one) => `${one.name}: ${one.value}`).join("\n")} />
+      <table class="compare headers" aria-label={w.headers}>
+        <tbody>
+          {all.map((one, at) => (
+            <tr key={`${at}${one.name}`}>
+              <th scope="row">{one.name}</th>
+              <td>{one.value}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </div>
   );
 }

@@ -52,7 +52,7 @@ export default function Run({ run_id }: { run_id: string }) {
         )}
       </Head>
       <Problem error={again.error} />
-      <Outcome key={run_id} id={run_id} tab={query.tab} choose={(tab) => change({ tab })} whole />
+      <Outcome key={run_id} id={run_id} tab={query.tab} choose={(tab) => change({ tab, mark: null })} whole />
       {asking && (
         <Confirm
           title={w.cancelAsk}

@@ -4,9 +4,9 @@ import { useMemo } from "preact/hooks";
 import { useCall } from "#/api/client";
 import { useAddress } from "#/kit/address";
 import { Chips, Copy, Empty, Field, Problem, Skeleton } from "#/kit/base";
+import { around, coloured, type DiffLine, diffLines } from "#/kit/diff";
 import { bytes, number, useWords } from "#/words";
 import type { ScriptFileDocument } from "#client";
-import { around, coloured, type DiffLine, diffLines } from "./diff";
 import { own } from "./words";
 
 export function Source({ site, task, versions }: { site: string; task: string; versions: string[] }) {

@@ -13,7 +13,7 @@ import { type Call, snippet, type Tool } from "./snippets";
 import { own } from "./words";
 
 const PAGE = "builtin/page";
-const FORMATS = ["markdown", "html", "text", "links", "product", "metadata", "tables"] as const;
+const FORMATS = ["markdown", "raw_html", "text", "links", "product", "metadata", "tables", "headers"] as const;
 const TOOLS: Tool[] = ["curl", "Python", "CLI", "TypeScript"];
 
 export default function Try() {
@@ -98,7 +98,20 @@ export default function Try() {
               </a>
             )}
           </div>
-          <Outcome key={query.run} id={query.run} tab={query.tab} choose={(tab) => change({ tab })} />
+          <Outcome
+            key={query.run}
+            id={query.run}
+            tab={query.tab}
+            choose={(tab) => change({ tab, mark: null })}
+            shoot={
+              scraper === PAGE && !query.screenshot
+                ? () => {
+                    change({ screenshot: "1", tab: "screenshot" });
+                    start.mutate(callOf({ scraper, url, input, query: { ...query, screenshot: "1" } }));
+                  }
+                : undefined
+            }
+          />
         </>
       ) : (
         <Empty title={w.first}>
