@@ -18,9 +18,9 @@ from scrapeyard.settings.tree import Settings
 
 PREFIX = "SCRAPEYARD_"
 CONFIG_FILE = "scrapeyard.toml"
-_NOT_KEYS = {"SCRAPEYARD_CONFIG", "SCRAPEYARD_SERVER", "SCRAPEYARD_URL", *ALIASES}
+_NOT_KEYS = {"SCRAPEYARD_CONFIG", "SCRAPEYARD_SERVER", "SCRAPEYARD_URL", "SCRAPEYARD_KEY", *ALIASES}
 """SCRAPEYARD_CONFIG names the file; SCRAPEYARD_SERVER, formerly SCRAPEYARD_URL, tells the command line which server to
-call."""
+call, and SCRAPEYARD_KEY with which key."""
 
 
 def load(

@@ -140,7 +140,12 @@ def test_unknown_names_in_dotenv_and_toml_are_refused(read: Load, tmp_path: Path
 
 def test_names_of_other_programs_are_left_alone(read: Load) -> None:
     assert read({"PATH": "/bin", "GATEWAY__PORT": "1"}, dotenv="OTHER=1\n") == Settings()
-    assert read({"SCRAPEYARD_URL": "http://127.0.0.1:8000"}) == Settings()
+
+
+def test_names_of_the_command_line_are_left_alone(read: Load) -> None:
+    url = "http://127.0.0.1:8000"
+    environ = {"SCRAPEYARD_KEY": "sy_x", "SCRAPEYARD_SERVER": url, "SCRAPEYARD_URL": url}
+    assert read(environ) == Settings()
 
 
 def test_a_section_given_as_a_value_is_refused(read: Load) -> None:

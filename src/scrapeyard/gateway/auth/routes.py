@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
+from msgspec import to_builtins
 from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest
@@ -25,7 +26,7 @@ from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep, shown, there
 from scrapeyard.gateway.http.paths import our_path
-from scrapeyard.model.identity import KEY_ID, ApiKey
+from scrapeyard.model.identity import KEY_ID, ApiKey, ClientLimits
 from scrapeyard.model.instants import instant
 
 _Id = Annotated[
@@ -34,6 +35,7 @@ _Id = Annotated[
     there("key", KEY_ID),
 ]
 _HERE = "/api/keys/{key_id}"
+_NO_LIMITS = ClientLimits()
 router = APIRouter(tags=["keys"], route_class=AnswerRoute)
 
 
@@ -117,4 +119,5 @@ def _check_path(access: RouteAccess, path: str) -> None:
 def _told(key: ApiKey) -> dict[str, Any]:
     """What of a key stands in the audit."""
     told = {"id": key.id, "name": key.name, "client": key.client, "role": key.role, "scrapers": list(key.scrapers)}
-    return told | {"expires_at": instant(key.expires_at), "revoked_at": instant(key.revoked_at)}
+    ends = {"expires_at": instant(key.expires_at), "revoked_at": instant(key.revoked_at)}
+    return told | ends | ({} if key.limits == _NO_LIMITS else {"limits": to_builtins(key.limits)})
