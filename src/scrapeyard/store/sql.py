@@ -3,6 +3,9 @@
 import time
 from typing import Final
 
+from sqlalchemy import delete, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from scrapeyard.sealing.port import Masters
 from scrapeyard.store.alerts import SqlAlerts
 from scrapeyard.store.api_keys import SqlApiKeys
@@ -12,7 +15,7 @@ from scrapeyard.store.forgetting import SqlForgetting
 from scrapeyard.store.jobs.archives import SqlArchives
 from scrapeyard.store.jobs.batches import SqlBatches
 from scrapeyard.store.jobs.events import SqlEvents
-from scrapeyard.store.jobs.exports import SqlExports
+from scrapeyard.store.jobs.exports import EXPORTS, SqlExports
 from scrapeyard.store.jobs.items import SqlItems
 from scrapeyard.store.jobs.jobs import SqlJobs
 from scrapeyard.store.jobs.points import SqlPoints
@@ -24,6 +27,9 @@ from scrapeyard.store.retention import SqlSweeps
 from scrapeyard.store.runs.runs import SqlRuns
 from scrapeyard.store.schedules import SqlFirings, SqlSchedules
 from scrapeyard.store.sealed import ClearValues, SqlDataKeys, SqlScraperSecrets, load_keys
+from scrapeyard.store.tables.jobs import BATCHES
+from scrapeyard.store.tables.runs import LEADERS, RUNS
+from scrapeyard.store.tables.schedules import DELIVERIES, FIRINGS
 from scrapeyard.store.webhooks import SqlDeliveries, SqlWebhooks
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.metrics import Metrics
@@ -32,6 +38,9 @@ log = get_log("secrets")
 
 _PROBE: Final = "probe"
 """A role that nobody leads in, written to see whether the database takes anything."""
+
+_DATED_BACK: Final = 60.0
+"""Seconds. Younger queued work may still be on its way to a worker; older work that the queue does not hold is lost."""
 
 
 class SqlStore(Store):
@@ -110,6 +119,21 @@ class SqlStore(Store):
             await self._database.compact()
             log.info("secrets.sealed", count=count)
         await self.data_keys.mark_swept()
+
+    async def end_leases(self, now: float) -> None:
+        """End every lease, and date back what is queued, so that it counts as lost. Call it only where no other process
+        uses the database, before anything here does: whoever held the leases was killed, and the queue is gone too."""
+        long_ago = now - _DATED_BACK
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(delete(LEADERS))
+            for leased in (RUNS, BATCHES, EXPORTS, FIRINGS, DELIVERIES):
+                await connection.execute(update(leased).where(leased.c.lease_until > now).values(lease_until=now))
+            for queued, state in ((RUNS, RUNS.c.status), (BATCHES, BATCHES.c.state)):
+                late = update(queued).where(state == "queued", queued.c.queued_at > long_ago)
+                await connection.execute(late.values(queued_at=long_ago))
+
+        await self._database.write(work)
 
     async def ping(self) -> float:
         """Round trip of a small write in milliseconds: a database that is locked or full can still be read."""

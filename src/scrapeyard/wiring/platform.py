@@ -50,7 +50,7 @@ from scrapeyard.wiring.data_folder import make_pepper, open_for_children
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.wiring.pipeline import Engine
 from scrapeyard.wiring.preparer import start_preparer
-from scrapeyard.wiring.starting import ALL_ROLES, Role, load, only_one, patiently
+from scrapeyard.wiring.starting import ALL_ROLES, Role, is_alone, load, only_one, patiently
 from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder
 from scrapeyard.worker.attempts.live import LiveViews
 from scrapeyard.worker.attempts.parts import AttemptParts
@@ -196,6 +196,8 @@ class Platform:
         self._start_traces()
         store = make_store(settings, temporary=self._temporary, metrics=self.metrics)
         await self._up(lambda: patiently(store.start), store.stop)
+        if is_alone(settings):
+            await store.end_leases(time.time())
         queue = MeteredQueue(make_queue(settings), self.metrics)
         await self._up(queue.start, queue.stop)
         recorder = Recorder(store.runs, on_written=self._written)

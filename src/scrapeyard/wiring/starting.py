@@ -77,6 +77,11 @@ async def patiently(start: Callable[[], Awaitable[None]]) -> None:
             return
 
 
+def is_alone(settings: Settings) -> bool:
+    """Whether this process alone uses its database: the one in the data directory, which `only_one` locks."""
+    return not settings.redis_url.get_secret_value() and not settings.database_url.get_secret_value()
+
+
 @contextmanager
 def only_one(settings: Settings, roles: tuple[Role, ...]) -> Iterator[None]:
     """Refuse a second process: with a queue in memory, one process must have all roles and the data directory alone."""

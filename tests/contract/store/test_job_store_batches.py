@@ -16,7 +16,7 @@ from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.tables.jobs import BATCHES
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items, successes
 from tests.contract.job_steps import a_running_job, fetched, taken
-from tests.contract.nouns import NOW
+from tests.contract.nouns import NOW, a_run, begun
 
 
 class TestBatches:
@@ -64,6 +64,22 @@ class TestBatches:
         assert (await fetched(store, job)).use == Usage(
             wall_ms=50.0, requests=4, bytes_received=4000, bytes_by_class={"direct": 4000}
         )
+
+    async def test_ended_leases_are_taken_over_at_once(self, store: SqlStore) -> None:
+        """By a process that is alone with its database: the one that held them was killed."""
+        job = await a_running_job(store, 6)
+        await taken(store, job, 2)
+        queued = await store.batches.cut(a_batch(job, 2), NOW)
+        run = a_run()
+        await store.runs.begin([begun(run, lease_until=NOW + 15)])
+        assert await store.leaders.claim("dispatcher", "killed", NOW, NOW + 5)
+        assert await store.batches.queued(NOW - 5, 10) == []
+        await store.end_leases(NOW)
+        assert await store.leaders.claim("dispatcher", "new", NOW, NOW + 5)
+        assert await store.batches.expire(NOW + 0.1, 10) == [(job.id, 2, 0)]
+        assert [each.id for each in await store.runs.expired(NOW + 0.1, 10)] == [run.id]
+        assert queued is not None
+        assert [each.id for each in await store.batches.queued(NOW - 5, 10)] == [queued.id]
 
     async def test_waiting_items_go_first_when_they_are_due(self, store: Store) -> None:
         job = await a_running_job(store, 3)

@@ -14,8 +14,10 @@ from tests.programs import Cluster, Embedded, Yard, running
 
 @pytest.fixture(scope="module", params=YARDS)
 def mortal_yard(request: pytest.FixtureRequest, nothing_left: None) -> Iterator[Yard]:
-    """For tests that kill everything in it and start it again."""
-    with YARDS[request.param]() as yard:
+    """For tests that kill everything in it and start it again. What a lone process leased goes on at once, however long
+    the leases are."""
+    long = {"SCRAPEYARD_WORKER__LEASE_SECONDS": "600"}
+    with Embedded(long) if request.param == "embedded" else YARDS[request.param]() as yard:
         yield yard
 
 

@@ -34,7 +34,7 @@ _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 """Idempotent: whether the server had the request already makes no difference."""
 _ASCII = "".join(map(chr, range(0x80)))
 PROXY_ERRORS = ("x-brd-error", "x-luminati-error")
-"""AnswerHeaders by which vendors say that an answer is their own and not the site's."""
+"""Headers by which vendors say that an answer is their own and not the site's."""
 
 
 Connect = Callable[[Target, ClientIdentity], Awaitable[Client]]
