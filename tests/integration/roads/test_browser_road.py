@@ -13,7 +13,7 @@ from websockets.sync.client import connect
 
 from scrapeyard.engines.browser.found import find_browser
 from scrapeyard.settings import BrowserSettings
-from tests.job_calls import Jobs
+from tests.job_calls import FINAL, Jobs
 from tests.leaks import PATIENCE, descendants, living, until
 from tests.programs import Embedded, Yard
 from tests.services.scripted_site import ScriptedSite
@@ -133,7 +133,10 @@ def test_a_shop_that_scripts_fill_by_a_job_with_pictures(yard: Yard, api: httpx.
     items = [{"item_id": f"p{n}", "url": f"{site.url}shell?page={n}"} for n in range(ITEMS)]
     given = {"formats": ["text"], "browser": wish}
     job_id = jobs.create(items, "builtin/page", input=given, policy={"request_seconds": PATIENCE})
-    job = jobs.ended(job_id)
+    while jobs.get(job_id)["status"] not in FINAL:  # as long as there is progress
+        done = jobs.get(job_id)["counts"]["success"]
+        jobs.until(job_id, lambda job, done=done: job["status"] in FINAL or job["counts"]["success"] > done, "progress")
+    job = jobs.get(job_id)
     assert (job["counts"]["success"], job["counts"]["total"]) == (ITEMS, ITEMS)
     for item in jobs.items(job_id):
         assert "thing 29 for 29 euros" in item["result"]["text"]
