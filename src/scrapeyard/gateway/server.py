@@ -80,7 +80,7 @@ class GatewayServer:
         self._certificate = self._make_certificate()
         await self._gateway.start()
         try:
-            await self._secure()
+            await self.secure()
             listener = self._listener()
         except BaseException:
             await self._gateway.stop()
@@ -109,7 +109,9 @@ class GatewayServer:
             await self._certificate.stop()
         await self._gateway.stop()
 
-    async def _secure(self) -> None:
+    async def secure(self) -> None:
+        """Make a first key where one is wanted. `start` does it, too. Raises SettingsInvalid if other machines could
+        call without a key, and that is not allowed."""
         if not await self._gateway.keys.all() and self._gateway.services.settings.auth.mode == "on":
             await self._make_first_key(self._gateway.services.store)
         if self.is_open and not self._settings.allow_public:

@@ -7,6 +7,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.blobs.sealed import SealedBlobs
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
+from scrapeyard.results.masking import Masking
 from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.settings import Settings
 from scrapeyard.store.sql import SqlStore
@@ -52,6 +53,11 @@ def make_limiter(settings: Settings) -> "ClientLimiter":
     from scrapeyard.wiring.on_redis import RedisLimiter  # noqa: PLC0415 - an extra
 
     return RedisLimiter(url)
+
+
+def make_masking(settings: Settings, sealer: Sealer) -> Masking:
+    """Masks personal data; its tokens are the same in every process of a platform. Raises SettingsInvalid."""
+    return Masking(settings.masking, sealer.derive("masking"))
 
 
 def make_blobs(settings: Settings, sealer: Sealer) -> Blobs:

@@ -31,7 +31,6 @@ from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
-from scrapeyard.results.masking import Masking
 from scrapeyard.results.running_manifests import RunningManifests
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
@@ -43,7 +42,7 @@ from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.metrics import Metrics
 from scrapeyard.telemetry.otlp import make_collector
 from scrapeyard.telemetry.traces import POST_SECONDS, TraceExporter
-from scrapeyard.wiring.backends import make_blobs, make_limiter, make_queue, make_store
+from scrapeyard.wiring.backends import make_blobs, make_limiter, make_masking, make_queue, make_store
 from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.data_folder import make_pepper, open_for_children
@@ -224,12 +223,14 @@ class Platform:
             engine=engine,
             intake=_make_intake(store, blobs, engine, catalogue),
         )
+        if "gateway" in self.roles:
+            await self._secure_gateway()
         if "worker" in self.roles:
             await self._start_worker(base)
         if "dispatcher" in self.roles:
             await self._start_dispatcher(base)
-        if "gateway" in self.roles:
-            await self._start_gateway()
+        if self.gateway is not None:
+            await self._up(self.gateway.start, self.gateway.stop)
         elif settings.telemetry.metrics_port is not None:
             await self._start_listener()
 
@@ -241,7 +242,7 @@ class Platform:
 
     async def _start_dispatcher(self, base: "_Base") -> None:
         settings, store, blobs = self.settings, base.store, base.blobs
-        exporter = Exporter(store, blobs, time.time, self._masking(base))
+        exporter = Exporter(store, blobs, time.time, make_masking(self.settings, base.store.sealer))
         await self._up(exporter.start, exporter.stop)
         manifests = RunningManifests(store, blobs, time.time)
         finisher = Finisher(store, blobs, exporter, time.time, manifests)
@@ -353,7 +354,7 @@ class Platform:
             live=live,
             meters=base.engine.meters,
             runs=base.store.runs,
-            masking=self._masking(base),
+            masking=make_masking(self.settings, base.store.sealer),
         )
 
     def _item_ended(self, outcome: ItemOutcome) -> None:
@@ -364,9 +365,6 @@ class Platform:
         self._ended()
         if self._jobs_only and self._dispatcher is not None:
             self._dispatcher.wake()
-
-    def _masking(self, base: "_Base") -> Masking:
-        return Masking(self.settings.masking, base.store.sealer.derive("masking"))
 
     def _start_traces(self) -> None:
         settings = self.settings.telemetry
@@ -382,11 +380,12 @@ class Platform:
             of_runs = ((each.run.traceparent, each.run.id, each.outcome.attempt) for each in endings)
             self._traces.recorded(of_runs, began, ended)
 
-    async def _start_gateway(self) -> None:
+    async def _secure_gateway(self) -> None:
+        """Before anything takes work: a gateway that may not start must not lead or run for a moment."""
         from scrapeyard.gateway.server import GatewayServer  # noqa: PLC0415 - a worker alone needs no web framework
 
         self.gateway = GatewayServer(self.gateway_services())
-        await self._up(self.gateway.start, self.gateway.stop)
+        await self.gateway.secure()
 
     async def _up(self, start: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]) -> None:
         self._stack.push_async_callback(stop)
