@@ -22,6 +22,7 @@ BENCHES = {
     "extraction": "benchmarks.extraction",
     "jobs": "benchmarks.jobs",
     "limits": "benchmarks.limits",
+    "page": "benchmarks.dashboard",
     "patterns": "benchmarks.patterns",
     "repository": "benchmarks.repository",
     "sandbox": "benchmarks.sandbox",

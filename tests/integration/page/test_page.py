@@ -157,6 +157,21 @@ def test_any_of_many_items_is_a_scroll_away(person: Person, api: httpx.Client) -
     assert table.get_by_role("row").count() < 100
 
 
+def test_a_flood_of_lines_neither_freezes_the_page_nor_fills_its_memory(person: Person, api: httpx.Client) -> None:
+    held = []
+    for lines in (10_000, 30_000):
+        call = {"scraper": "lab/chatty", "input": {"lines": lines}, "wait": 0, "policy": {"retries": 0}}
+        run_id = api.post("/api/scrape", json=call).json()["id"]
+        try:
+            page = person.open(f"/runs/{run_id}?tab=logs")
+            expect(page.get_by_text(f"line {lines - 1}", exact=True)).to_be_visible()
+            assert page.locator(".logs pre").count() <= 1000
+            held.append(person.heap_bytes())
+        finally:
+            api.delete(f"/api/scrape/{run_id}").raise_for_status()
+    assert held[1] - held[0] < 2_000_000
+
+
 def test_search_leads_to_a_scraper_by_keyboard_alone(person: Person) -> None:
     page = person.open("/runs")
     expect(page.get_by_role("table")).to_be_visible()

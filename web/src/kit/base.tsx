@@ -146,7 +146,8 @@ export function Head({
   );
 }
 
-export function Copy({ text, children }: { text: string; children?: ComponentChildren }) {
+/** Puts a text into the clipboard; a long one is made only then. */
+export function Copy({ text, children }: { text: string | (() => string); children?: ComponentChildren }) {
   const w = useWords(common);
   const [done, setDone] = useState(false);
   return (
@@ -154,7 +155,7 @@ export function Copy({ text, children }: { text: string; children?: ComponentChi
       type="button"
       class="quiet small"
       onClick={async () => {
-        await copy(text);
+        await copy(typeof text === "string" ? text : text());
         setDone(true);
         setTimeout(() => setDone(false), 1500);
       }}

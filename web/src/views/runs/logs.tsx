@@ -15,16 +15,23 @@ export interface Line {
 }
 
 const MOST = 1000;
+/** Lines that are drawn while they come and the reader follows: drawing a thousand ten times a second is felt. */
+const MOST_LIVE = 150;
 
 export function Logs({ lines, cut, flow }: { lines: Line[]; cut: boolean; flow: Flow }) {
   const w = useWords(own);
   const [search, setSearch] = useState("");
   const box = useRef<HTMLDivElement>(null);
-  const shown = lines.filter((line) => !search || line.text.toLowerCase().includes(search.toLowerCase())).slice(-MOST);
-  useEffect(() => {
+  const [follows, setFollows] = useState(true);
+  const fitting = search ? lines.filter((line) => line.text.toLowerCase().includes(search.toLowerCase())) : lines;
+  const shown = fitting.slice(flow === "live" && follows ? -MOST_LIVE : -MOST);
+  const look = () => {
     const now = box.current;
-    if (now && now.scrollHeight - now.scrollTop - now.clientHeight < 80) now.scrollTop = now.scrollHeight;
-  }, [shown.length]);
+    if (now) setFollows(now.scrollHeight - now.scrollTop - now.clientHeight < 80);
+  };
+  useEffect(() => {
+    if (follows && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [shown.at(-1), follows]);
   const text = (line: Line) =>
     line.text + (line.fields && Object.keys(line.fields).length ? ` ${JSON.stringify(line.fields)}` : "");
   return (
@@ -40,12 +47,12 @@ export function Logs({ lines, cut, flow }: { lines: Line[]; cut: boolean; flow: 
         />
         {flow === "live" && <span class="status busy">● {w.logsLive}</span>}
         {flow === "broken" && <span class="status warn">! {w.logsBroken}</span>}
-        <Copy text={lines.map(text).join("\n")} />
+        <Copy text={() => lines.map(text).join("\n")} />
       </div>
       {shown.length === 0 ? (
         <Empty title={w.noLogs} />
       ) : (
-        <div class="logs" ref={box} tabIndex={0} role="log" aria-label={w.logs}>
+        <div class="logs" ref={box} tabIndex={0} role="log" aria-label={w.logs} onScroll={look}>
           {shown.map((line, index) => (
             <pre key={index} class={line.level}>
               <span class="muted">{took(line.at_ms)}</span>
