@@ -27,6 +27,7 @@ EXTRAS: Final = {
     "documents": Extra("pypdfium2", "PDF, Word and Excel files"),
     "environments": Extra("uv", "packages that scrapers require", "uv"),
     "light": Extra("lightpanda", "pages in a light browser", "lightpanda"),
+    "local-ai": Extra("xllamacpp", "models on this machine"),
     "masking": Extra("re2", "own patterns of personal data"),
     "oidc": Extra("jwt", "tokens of an identity provider"),
     "otlp": Extra("opentelemetry.proto", "traces as protobuf and over gRPC"),

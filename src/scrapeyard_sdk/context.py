@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from scrapeyard_sdk.channel import Answer, Channel
-from scrapeyard_sdk.fetch import fetch_request
+from scrapeyard_sdk.fetch import extract_request, fetch_request
 from scrapeyard_sdk.outcomes import ArtifactError, EnqueueError, FetchError
 from scrapeyard_sdk.page import Page
 from scrapeyard_sdk.state import AsyncState, SyncState
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from scrapeyard_sdk.browser.calls import BrowserOptions
     from scrapeyard_sdk.browser.page import BrowserPage, SyncBrowserPage
-    from scrapeyard_sdk.fetch import FetchOptions
+    from scrapeyard_sdk.fetch import ExtractOptions, FetchOptions
 
 _LEVELS = ("debug", "info", "warning", "error")
 MAX_LINE = 32 * 1024
@@ -147,6 +147,19 @@ class Context(BaseContext):
         may be wrong; the page tells."""
         return _solved(await self._channel.request({"t": "solve"}, bytes(data)))
 
+    async def extract(
+        self, page: "Page | str", wanted: "str | dict[str, Any]", **options: "Unpack[ExtractOptions]"
+    ) -> dict[str, Any]:
+        """Data of a page, a `Page` or its HTML: `found = await ctx.extract(page, "title, price: number")`.
+
+        `wanted` is a line of fields, a table of them, or a JSON schema. `found["data"]` has the values; of each,
+        `found["fields"]` says how sure it is, where it stands and how it was found. Options: url, ai, fallback,
+        sure, least, invented, learn, as of `builtin/extract`. Counts as a fetch. Raises FetchError: `bad_input`,
+        `bad_result` if the data do not fit the schema, `ai_unavailable`.
+        """
+        self.spend_fetch()
+        return _extracted(await self._channel.request(*extract_request(page, wanted, dict(options))))
+
     async def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
         """Get a page through the worker's engines. Any status is a page; raises FetchError when none came.
 
@@ -200,6 +213,13 @@ class SyncContext(BaseContext):
     def solve_image(self, data: bytes) -> str:
         """The text in a picture of a captcha. As `Context.solve_image`."""
         return _solved(self._channel.wait_for(self._channel.ask({"t": "solve"}, bytes(data))))
+
+    def extract(
+        self, page: "Page | str", wanted: "str | dict[str, Any]", **options: "Unpack[ExtractOptions]"
+    ) -> dict[str, Any]:
+        """Data of a page. As `Context.extract`."""
+        self.spend_fetch()
+        return _extracted(self._channel.wait_for(self._channel.ask(*extract_request(page, wanted, dict(options)))))
 
     def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
         """Get a page through the worker's HTTP engine. Options and errors as in `Context.fetch`."""
@@ -295,6 +315,13 @@ def _amount(value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         return 0.0
     return min(max(0.0, number), 1e12) if math.isfinite(number) else 0.0
+
+
+def _extracted(answer: Answer) -> dict[str, Any]:
+    if answer[0]["t"] != "extracted":
+        raise _fetch_error({"reason": "bad_input", "message": "there is nothing that extracts here", **answer[0]})
+    found: dict[str, Any] = json.loads(answer[1])
+    return found
 
 
 def _solved(answer: Answer) -> str:

@@ -2,10 +2,14 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import urlencode
 
+from scrapeyard_sdk.outcomes import FetchError
 from scrapeyard_sdk.text import clean
+
+if TYPE_CHECKING:
+    from scrapeyard_sdk.page import Page
 
 MAX_URL = 16 * 1024
 ENGINES = ("auto", "http", "browser", "light", "solver")
@@ -20,6 +24,21 @@ _BODIES = ("json", "form", "files", "body")
 Pairs = Mapping[str, Any] | Sequence[tuple[str, Any]]
 File = bytes | str | tuple[str, bytes | str] | tuple[str, bytes | str, str]
 """Content, or (file name, content), or (file name, content, content type)."""
+
+
+class ExtractOptions(TypedDict, total=False):
+    """The options of `extract`; what each means is told by the input schema of `builtin/extract`."""
+
+    url: str
+    """Address of the page, if only its HTML is given."""
+    ai: Mapping[str, Any]
+    """`provider`, `model` and `samples`."""
+    fallback: Mapping[str, Any]
+    """Selectors by field, for what nothing else finds."""
+    sure: float
+    least: float
+    invented: str
+    learn: bool
 
 
 class FetchOptions(TypedDict, total=False):
@@ -233,3 +252,16 @@ def _quoted(text: str) -> str:
 
 def _one_line(text: str) -> str:
     return str(text).replace("\r", " ").replace("\n", " ")
+
+
+def extract_request(page: "Page | str", wanted: object, options: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """What `ctx.extract` sends. Raises FetchError (`bad_input`)."""
+    given: dict[str, Any] = {"html": page} if isinstance(page, str) else {"html": page.html, "url": page.url}
+    is_schema = isinstance(wanted, dict) and ("properties" in wanted or wanted.get("type") == "object")
+    given |= {"schema" if is_schema else "fields": wanted} | options
+    if not given.get("url"):
+        given.pop("url", None)
+    try:
+        return {"t": "extract"}, json.dumps(given, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FetchError("bad_input", f"ctx.extract: the call is not JSON: {error}") from None

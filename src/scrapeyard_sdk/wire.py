@@ -4,8 +4,8 @@ A frame is `u32 total · u32 head · head bytes of JSON · the rest, raw bytes`,
 counting itself. The JSON head is an object with a string `t`, the frame's type; the raw part carries page bodies,
 artifacts and results as they are. Never pickle: neither side trusts the other.
 
-    worker → child     run, page, page_error, browser, kept, kept_error, state, enqueued, refused
-    child → worker     ready, log, progress, fetch, browser, artifact, state, enqueue, record, result, error
+    worker → child     run, page, page_error, browser, extracted, kept, kept_error, state, enqueued, refused
+    child → worker     ready, log, progress, fetch, browser, extract, artifact, state, enqueue, record, result, error
 """
 
 import json

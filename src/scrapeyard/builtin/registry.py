@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from scrapeyard import __version__
-from scrapeyard.builtin import ACTIONS, ECHO, MAP, PAGE, PRODUCT, REPLAY, SELECT, scrapers, selecting
+from scrapeyard.builtin import ACTIONS, ECHO, EXTRACT, MAP, PAGE, PRODUCT, REPLAY, SELECT, scrapers, selecting
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.builtin.services import Run, with_fetch
@@ -15,6 +15,8 @@ from scrapeyard.model import Defaults, Limits, Scraper, ScraperRef
 
 _BROWSER_LIMITS = Limits(wall_seconds=300)
 """Of the built-ins that perform steps in a browser."""
+_ASKING_LIMITS = Limits(wall_seconds=180)
+"""Of the built-in that may wait for a model."""
 _ONCE = Defaults(retries=0)
 """Steps may order or send something: they are done again only if the call asks for it."""
 
@@ -98,6 +100,21 @@ def make_browser_builtins(run_actions: Run, run_replay: Run) -> dict[str, Builti
         )
         for scraper_id, (name, description) in about.items()
     }
+
+
+def make_extract(run: Run) -> Builtin:
+    """`builtin/extract`, which needs a worker's patterns and models."""
+    from scrapeyard.builtin.extraction.scraper import EXTRACT_INPUT, EXTRACT_OUTPUT  # noqa: PLC0415 - loads slowly
+
+    described = _described(
+        EXTRACT,
+        name="Extract",
+        description="Fields of one page by name and type: from its data, a learned pattern, a model or selectors.",
+        input_schema=EXTRACT_INPUT,
+        output_schema=EXTRACT_OUTPUT,
+        limits=_ASKING_LIMITS,
+    )
+    return Builtin(scraper=described, run=run)
 
 
 def make_map(run: Run) -> Builtin:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.engines.browser.port import ContextOptions, Perform
 from scrapeyard.engines.browser.widgets import no_captchas
+from scrapeyard.engines.models.port import ModelAnswer, ModelFailed, Question
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, RunProgress
 
@@ -20,6 +21,8 @@ SolveImage = Callable[[bytes], Awaitable[str]]
 """The text in a picture. Raises FetchFailed."""
 SolveWidget = Callable[[Perform, int, float | None], Awaitable[str]]
 """Solves the captcha of a tab, with seconds for a click to be enough; its token. Raises FetchFailed."""
+Ask = Callable[[Question], Awaitable[ModelAnswer]]
+"""Asks a model within the run's budgets. Raises ModelFailed."""
 Run = Callable[["Services", dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
@@ -43,6 +46,14 @@ async def _solve_nothing(_perform: Perform, _tab: int, _seconds: float | None) -
     raise no_captchas()
 
 
+async def _ask_nobody(_question: Question) -> ModelAnswer:
+    raise ModelFailed("not_configured", "there is no model here; set ai.providers")
+
+
+def _no_room(_provider: str, _model: str) -> int:
+    return 0
+
+
 class Services(Struct, frozen=True, kw_only=True):
     """All that a built-in may use of its worker."""
 
@@ -52,6 +63,11 @@ class Services(Struct, frozen=True, kw_only=True):
     progress: Callable[[RunProgress], None] = _say_nothing
     solve_image: SolveImage = _read_nothing
     solve_widget: SolveWidget = _solve_nothing
+    ask: Ask = _ask_nobody
+    room: Callable[[str, str], int] = _no_room
+    """Characters that a question to the model of a provider may have; 0: there is none."""
+    client: str = ""
+    """On whose behalf it runs."""
 
 
 def with_fetch(run: Callable[[Fetch, dict[str, Any]], Awaitable[dict[str, Any]]]) -> Run:

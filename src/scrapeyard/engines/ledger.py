@@ -20,6 +20,10 @@ class Spent(Struct, frozen=True, kw_only=True):
     """The part of it that came through residential or unlocking proxies."""
     seconds: float = 0.0
     """In requests; those at once add up."""
+    ai_tokens: int = 0
+    """Read and written by models."""
+    ai_cost: float = 0.0
+    """What they cost, in the currency of the providers' prices."""
 
     def __add__(self, more: "Spent") -> "Spent":
         return Spent(
@@ -27,6 +31,8 @@ class Spent(Struct, frozen=True, kw_only=True):
             bytes=self.bytes + more.bytes,
             residential_bytes=self.residential_bytes + more.residential_bytes,
             seconds=self.seconds + more.seconds,
+            ai_tokens=self.ai_tokens + more.ai_tokens,
+            ai_cost=self.ai_cost + more.ai_cost,
         )
 
 
@@ -51,6 +57,8 @@ class Ledger:
         self.captcha_successes = 0
         self.captcha_cost = 0.0
         """As the vendor bills it."""
+        self.ai_calls = 0
+        """Questions that models answered; the cache's answers are not counted."""
         self.browser_pages = 0
         self.browser_ms = 0.0
         """How long contexts of browsers were open, added up."""

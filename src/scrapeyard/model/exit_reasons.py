@@ -58,6 +58,7 @@ class ExitReason(StrEnum):
     FETCH_ROBOTS = "fetch_robots"  # robots.txt forbids it and policy obeys
     FETCH_LIMIT = "fetch_limit"  # the run has fetched as many pages as limits.fetches allows
     FETCH_BUDGET = "fetch_budget"  # the run or job has used up what it may
+    AI_UNAVAILABLE = "ai_unavailable"  # a model was needed, and it is away, busy or too slow
     # A page in a browser:
     BROWSER_STEP = "browser_step"  # a step cannot be done: no such element, an error in the script's JavaScript
     BROWSER_TIMEOUT = "browser_timeout"  # a step, or a wait, took longer than it may
@@ -76,8 +77,8 @@ class ExitReason(StrEnum):
 
     @property
     def is_fetch(self) -> bool:
-        """Whether the web ended the run, rather than the script or the platform."""
-        return self.value.startswith(("fetch_", "browser_"))
+        """Whether the web or a model ended the run, rather than the script or the platform."""
+        return self.value.startswith(("fetch_", "browser_", "ai_"))
 
     @property
     def is_time_limit(self) -> bool:
@@ -120,6 +121,7 @@ _RETRYABLE = frozenset(
         ExitReason.FETCH_BLOCKED,
         ExitReason.FETCH_CAPTCHA,
         ExitReason.FETCH_PROXY,
+        ExitReason.AI_UNAVAILABLE,
         ExitReason.BROWSER_TIMEOUT,
         ExitReason.BROWSER_CRASHED,
     }

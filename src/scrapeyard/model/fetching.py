@@ -141,7 +141,8 @@ class _Wishes(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BudgetLimits(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
-    """What may be used up before fetching stops with `fetch_budget`. None: no limit of its own."""
+    """What may be used up before fetching stops with `fetch_budget`, or models are asked no more. None: no limit of its
+    own."""
 
     requests: Annotated[int | None, Rule("Requests to the web, redirects included.", ge=1, le=MOST)] = None
     megabytes: Annotated[float | None, Rule("Received, as on the wire.", gt=0, le=MOST)] = None
@@ -149,6 +150,10 @@ class BudgetLimits(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
         float | None, Rule("The part of it that came through residential or unlocking proxies.", ge=0, le=MOST)
     ] = None
     seconds: Annotated[float | None, Rule("Spent in requests; those at once add up.", gt=0, le=MOST)] = None
+    ai_tokens: Annotated[int | None, Rule("Tokens that models read and write.", ge=0, le=MOST)] = None
+    ai_cost: Annotated[
+        float | None, Rule("What models cost, in the currency of the operator's prices.", ge=0, le=MOST)
+    ] = None
 
 
 class Backoff(_Wishes, frozen=True, kw_only=True, omit_defaults=True):

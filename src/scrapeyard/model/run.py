@@ -140,6 +140,9 @@ class Usage(Struct, frozen=True, kw_only=True):
     captcha_calls: Annotated[int, Meta(description="Captchas that were to be solved.")] = 0
     captcha_successes: Annotated[int, Meta(description="Those of them that were answered.")] = 0
     captcha_cost: Annotated[float, Meta(description="What the vendor billed for them, in its currency.")] = 0.0
+    ai_calls: Annotated[int, Meta(description="Questions that models answered.")] = 0
+    ai_tokens: Annotated[int, Meta(description="Tokens that models read and wrote.")] = 0
+    ai_cost: Annotated[float, Meta(description="What that cost, in the currency of the operator's prices.")] = 0.0
 
     @property
     def solver_success_rate(self) -> float | None:

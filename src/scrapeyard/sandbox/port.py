@@ -79,6 +79,9 @@ class ChildServices(BrowserServices, Protocol):
     async def solve_image(self, image: bytes) -> str:
         """The text in a picture. Raises FetchFailed: `fetch_not_allowed`, `fetch_captcha`."""
 
+    async def extract(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Data of a page: an input of `builtin/extract`, and its result. Raises FetchFailed or BadRequest."""
+
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Save bytes as an artifact. Raises ScrapeyardError if that fails; the script sees the message."""
 

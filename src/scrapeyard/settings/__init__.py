@@ -8,6 +8,7 @@ Unknown keys are refused.
 """
 
 from scrapeyard.settings.access import ClientSettings, OidcSettings
+from scrapeyard.settings.ai import AiProvider, AiSettings
 from scrapeyard.settings.alerts import AlertChannel, AlertRule, AlertSettings
 from scrapeyard.settings.aliases import ALIASES, names_of
 from scrapeyard.settings.engine import (
@@ -63,6 +64,8 @@ __all__ = [
     "CONFIG_FILE",
     "PREFIX",
     "SCHEMES",
+    "AiProvider",
+    "AiSettings",
     "AlertChannel",
     "AlertRule",
     "AlertSettings",

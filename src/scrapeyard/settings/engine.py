@@ -95,6 +95,8 @@ class BudgetSettings(Section):
         0, ge=0, description="Maximum megabytes received through residential or unlocking proxies; 0: no limit."
     )
     seconds: float = Field(0, ge=0, description="Maximum seconds spent in fetches; 0: no limit.")
+    ai_tokens: int = Field(0, ge=0, description="Maximum tokens that models read and write; 0: no limit.")
+    ai_cost: float = Field(0, ge=0, description="Maximum cost of models, in the currency of their prices; 0: no limit.")
     warn_share: float = Field(0.8, gt=0, le=1, description="Share of a budget at which a warning is logged.")
 
 

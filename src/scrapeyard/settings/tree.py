@@ -7,6 +7,7 @@ from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_valid
 
 from scrapeyard.model.lanes import ScraperLanes
 from scrapeyard.settings.access import ClientSettings, OidcSettings
+from scrapeyard.settings.ai import AiSettings
 from scrapeyard.settings.alerts import AlertSettings
 from scrapeyard.settings.engine import (
     BrowserSettings,
@@ -63,6 +64,7 @@ class Settings(Section):
     escalation: EscalationSettings = branch()
     browser: BrowserSettings = branch()
     captcha: CaptchaSettings = branch()
+    ai: AiSettings = branch()
     jobs: JobSettings = branch()
     webhooks: WebhookSettings = branch()
     secrets: SecretSettings = branch()

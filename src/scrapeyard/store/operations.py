@@ -317,7 +317,7 @@ def _state_at(scraper_id: str, key: str) -> ColumnElement[bool]:
 
 
 _ROWS: Final = 500
-_COUNTED: Final = ("requests", "failures", "bytes", "runs", "browser_ms")
+_COUNTED: Final = ("requests", "failures", "bytes", "runs", "browser_ms", "ai_tokens", "ai_millionths")
 _KEY: Final = ("day", "writer", "job_id", "site", "pool", "proxy_class", "client", "scraper")
 _SITES: Final = 1000
 

@@ -1,18 +1,28 @@
 """Puts all built-in scrapers together."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scrapeyard.builtin import MAP
+from scrapeyard.builtin import EXTRACT, MAP
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
-from scrapeyard.builtin.registry import Builtin, make_browser_builtins, make_builtins, make_map
-from scrapeyard.builtin.services import Services, with_fetch
+from scrapeyard.builtin.registry import Builtin, make_browser_builtins, make_builtins, make_extract, make_map
+from scrapeyard.builtin.services import Run, Services, with_fetch
+from scrapeyard.engines.http.site import Sites
+from scrapeyard.settings import Settings
+from scrapeyard.store.ports.operations import PatternStore
+
+if TYPE_CHECKING:
+    from scrapeyard.builtin.extraction.book import PatternBook
 
 
-def all_builtins(extractor: Extractor | None = None) -> dict[str, Builtin]:
-    """By id. Without an extractor they read pages in a thread; a worker's read them in processes."""
+def all_builtins(extractor: Extractor | None = None, extract: Run | None = None) -> dict[str, Builtin]:
+    """By id. Without an extractor they read pages in a thread; a worker's read them in processes. `extract` is the code
+    of `builtin/extract`; None: one that has no patterns and the default settings."""
     reader = extractor or ThreadExtractor()
+
+    async def run_extract(services: Services, given: dict[str, Any]) -> dict[str, Any]:
+        return await (extract or make_ladder(reader, Settings())[1])(services, given)
 
     async def run_map(fetch: Fetch, given: dict[str, Any]) -> dict[str, Any]:
         from scrapeyard.inputs.site_map import MapScraper  # noqa: PLC0415 - loads slowly, and few runs list URLs
@@ -22,8 +32,21 @@ def all_builtins(extractor: Extractor | None = None) -> dict[str, Builtin]:
     return {
         **make_builtins(reader),
         **make_browser_builtins(_run_actions, _run_replay),
+        EXTRACT: make_extract(run_extract),
         MAP: make_map(with_fetch(run_map)),
     }
+
+
+def make_ladder(
+    extractor: Extractor, settings: Settings, patterns: PatternStore | None = None
+) -> tuple["PatternBook", Run]:
+    """The patterns of a worker, which are to be stopped, and the code of `builtin/extract`."""
+    from scrapeyard.builtin.extraction.book import PatternBook  # noqa: PLC0415 - loads slowly, for few
+    from scrapeyard.builtin.extraction.ladder import Ladder  # noqa: PLC0415
+    from scrapeyard.builtin.extraction.scraper import ExtractScraper  # noqa: PLC0415
+
+    book = PatternBook(patterns, extractor)
+    return book, ExtractScraper(Ladder(extractor, book, settings.ai), Sites(settings.sites.whole_hosts))
 
 
 async def _run_actions(services: Services, given: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.ledger import JobLedgers
+from scrapeyard.engines.models.engine import Models
 from scrapeyard.engines.politeness.policies import FixedPolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.politeness.stage import RateLimited
@@ -83,10 +84,13 @@ class Engine:
         names: Sequence[str] = ("http",),
         meters: Meters | None = None,
         counted: FetchMetrics | None = None,
+        models: Models | None = None,
     ) -> None:
         """`parts` are stopped in their order, after the cache and before the ways. `browsers` None: there are none."""
         self.browsers = browsers
         self.meters = meters
+        self.models = models
+        """None: this engine asks none."""
         self.names = tuple(names)
         """The engines that a worker tells it has."""
         self._sites = sites
@@ -173,10 +177,11 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine, metrics: Me
     gated = RateLimited(ways, shared.gate, shared.policies)
     robots = Robots(gated, RobotsCopies(ways, settings.sites.robots_agent), shared.policies)
     budgeted = Budgeted(robots, budgets)
+    models = Models(settings.ai, budgets, shared.pages, meters=shared.meters)
     cached = Cached(budgeted, shared.near, shared.pages, settings.cache)
     has = {"browser": has_browser, "light": has_light, "solver": bool(settings.escalation.solver_url)}
     names = ("http", *(name for name, is_there in has.items() if is_there))
-    parts = (robots, client, dns)
+    parts = (models, robots, client, dns)
     return Engine(
         shared.sites,
         cached,
@@ -187,6 +192,7 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine, metrics: Me
         names=names,
         meters=shared.meters,
         counted=FetchMetrics(metrics, settings.telemetry.site_classes),
+        models=models,
     )
 
 

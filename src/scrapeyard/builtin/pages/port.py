@@ -41,6 +41,8 @@ class RawPage(Struct, frozen=True, kw_only=True):
     """CSS selectors of what is left out."""
     fields: dict[str, Any] | None = None
     """Selectors by field. If given, these are read and nothing else."""
+    task: dict[str, Any] | None = None
+    """Of `scrapeyard.builtin.extraction.reading`. If given, it is done and nothing else."""
 
 
 class PageUnreadable(ScrapeyardError):

@@ -119,7 +119,7 @@ class ProcessExtractor:
 
 def _is_slow(page: RawPage) -> bool:
     """Whether reading even a small page may take long: a selector may be as costly as its author likes."""
-    chooses = bool(page.include_tags or page.exclude_tags or page.fields is not None)
+    chooses = bool(page.include_tags or page.exclude_tags or page.fields is not None or page.task is not None)
     return chooses or not _SLOW_PARTS.isdisjoint(page.include)
 
 

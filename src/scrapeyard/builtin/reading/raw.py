@@ -16,6 +16,10 @@ def read_raw(page: RawPage) -> dict[str, Any]:
         return read_document(page)
     whole = decode(page.body, page.encoding)
     source = bounded(whole)
+    if page.task is not None:
+        from scrapeyard.builtin.extraction.reading import read_task  # noqa: PLC0415 - few pages need it
+
+        return read_task(source, page)
     if page.fields is None:
         found = read_page(source, page)
     else:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from scrapeyard.builtin.registry import Builtin
-from scrapeyard.builtin.services import Services
+from scrapeyard.builtin.services import Run, Services
 from scrapeyard.model import LogLine, RunProgress, Scraper
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
@@ -37,7 +37,7 @@ class _HeardServices:
         self._hidden = hidden
         self.fetch, self.download, self.artifact = inner.fetch, inner.download, inner.artifact
         self.open_browser, self.browse, self.close_browser = inner.open_browser, inner.browse, inner.close_browser
-        self.solve_image, self.solve_widget = inner.solve_image, inner.solve_widget
+        self.solve_image, self.solve_widget, self.extract = inner.solve_image, inner.solve_widget, inner.extract
         self.enqueue, self.read_state, self.change_state = inner.enqueue, inner.read_state, inner.change_state
 
     def progress(self, progress: RunProgress) -> None:
@@ -50,7 +50,7 @@ class _HeardServices:
         self._inner.log(line)
 
 
-def heard_builtins(hear: Hear) -> dict[str, Builtin]:
+def heard_builtins(hear: Hear, extract: Run | None = None) -> dict[str, Builtin]:
     """Built-ins that tell their progress."""
 
     def heard(builtin: Builtin) -> Builtin:
@@ -63,7 +63,7 @@ def heard_builtins(hear: Hear) -> dict[str, Builtin]:
 
         return msgspec.structs.replace(builtin, run=run)
 
-    return {name: heard(builtin) for name, builtin in all_builtins().items()}
+    return {name: heard(builtin) for name, builtin in all_builtins(extract=extract).items()}
 
 
 def _progress_line(progress: RunProgress, hidden: tuple[str, ...] = ()) -> LogLine:

@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from scrapeyard.authoring.recording import UnrecordedBrowser
 from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.cli.common.server_address import user_folder
 from scrapeyard.cli.runs.heard import Hear, HeardSandbox, heard_builtins
 from scrapeyard.cli.runs.local_state import LocalState, user_state
@@ -31,7 +32,7 @@ from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import Wall
 from scrapeyard.settings import Settings
-from scrapeyard.wiring.builtins import all_builtins
+from scrapeyard.wiring.builtins import all_builtins, make_ladder
 from scrapeyard.wiring.starting import build_type_info
 from scrapeyard.worker.attempts.environments import Preparer
 from scrapeyard.worker.attempts.parts import AttemptParts
@@ -166,17 +167,19 @@ class LocalYard:
     def _executor(
         self, scraper: Scraper, hear: Hear | None, engine: HttpEngine, state: LocalState, browser: BrowserEngine | None
     ) -> Executor:
+        _, extract = make_ladder(ThreadExtractor(), self._settings)
         parts = AttemptParts(
             catalogue=_OneScraper(scraper),
             preparer=Preparer(self._environments, self._secrets),
             sandbox=HeardSandbox(self._sandbox, hear, self._hidden(scraper)) if hear else self._sandbox,
             engine=engine,
             blobs=self.blobs,
-            builtins=heard_builtins(hear) if hear else all_builtins(),
+            builtins=heard_builtins(hear, extract) if hear else all_builtins(extract=extract),
             checker=self._checker,
             state=state,
             browser=browser,
             browser_contexts=self._settings.browser.contexts_per_run,
+            models=getattr(engine, "models", None),
             captchas=None if isinstance(browser, UnrecordedBrowser) else self.captchas,
         )
         return Executor(parts, MemoryQueue(), new_id("worker"))

@@ -12,13 +12,14 @@ from scrapeyard.engines.port import PLAIN, Caller, FetchResponse, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed, ScrapeyardError
 from scrapeyard.model import ExitReason, new_id
-from scrapeyard.store.ports.operations import Meter, MeterStore
+from scrapeyard.store.ports.operations import Meter, MeterStore, UseFilter
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("meters")
 EVERY_SECONDS = 5.0
 MOST = 20_000
 """Rows held. When there are more, those that are written are let go, and counting begins anew under another name."""
+_MILLION = 1_000_000
 ELSEWHERE = "*"
 """Stands for the sites beyond MOST while the store is away."""
 
@@ -45,7 +46,9 @@ class Meters:
         self._every = every_seconds
         self._writer = new_id("meter")
         self._rows: dict[_Key, list[int]] = {}
-        """Requests, failures, bytes, runs, milliseconds of browsers."""
+        """Requests, failures, bytes, runs, milliseconds of browsers, tokens of models and their cost in millionths."""
+        self._models: dict[str, tuple[float, int, float]] = {}
+        """By client: until when it counts, and what models used for it today."""
         self._changed: set[_Key] = set()
         self._one_at_a_time = asyncio.Lock()
         self._background = Background()
@@ -73,24 +76,46 @@ class Meters:
         size: int = 0,
     ) -> None:
         """Add a request to today's numbers. `pool` and `proxy_class` are empty without a proxy."""
-        self._add(caller or _NOBODY, site, pool, proxy_class, (requests, failures, size, 0, 0))
+        self._add(caller or _NOBODY, site, pool, proxy_class, (requests, failures, size, 0, 0, 0, 0))
 
     def count_run(self, caller: Caller) -> None:
         """Add a run or item that has ended, and what its browsers took."""
-        self._add(caller, "", "", "", (0, 0, 0, 1, round(caller.ledger.browser_ms)))
+        self._add(caller, "", "", "", (0, 0, 0, 1, round(caller.ledger.browser_ms), 0, 0))
+
+    def count_model(self, caller: Caller, tokens: int, cost: float) -> None:
+        """Add what a model used."""
+        self._add(caller, "", "", "", (0, 0, 0, 0, 0, tokens, round(_MILLION * cost)))
+        until, used, paid = self._models.get(caller.client, (0.0, 0, 0.0))
+        self._models[caller.client] = (until, used + tokens, paid + cost)
+
+    async def models_today(self, client: str) -> tuple[int, float]:
+        """Tokens and money that models used for a client today, in all workers: up to about ten seconds old for the
+        others. Raises StoreUnavailable."""
+        now = self._clock()
+        until, tokens, cost = self._models.get(client, (0.0, 0, 0.0))
+        if now >= until:
+            await self.flush()
+            uses = await self._meters.use(["day"], day_of(now), where=UseFilter(client=client))
+            tokens, cost = sum(use.ai_tokens for use in uses), sum(use.ai_millionths for use in uses) / _MILLION
+            if len(self._models) > MOST:
+                self._models.clear()
+            self._models[client] = (now + EVERY_SECONDS, tokens, cost)
+        return tokens, cost
 
     def _add(self, caller: Caller, site: str, pool: str, proxy_class: str, counts: Sequence[int]) -> None:
         scraper = caller.scraper.ref.id if caller.scraper else ""
         key = (self._today(), caller.job_id, site, pool, proxy_class, caller.client, scraper)
         if key not in self._rows and len(self._rows) >= 2 * MOST:
             key = (key[0], "", ELSEWHERE, pool, proxy_class, caller.client, "")
-        row = self._rows.get(key) or self._rows.setdefault(key, [0, 0, 0, 0, 0])
-        requests, failures, size, runs, browser_ms = counts
+        row = self._rows.get(key) or self._rows.setdefault(key, [0, 0, 0, 0, 0, 0, 0])
+        requests, failures, size, runs, browser_ms, ai_tokens, ai_millionths = counts
         row[0] += requests
         row[1] += failures
         row[2] += size
         row[3] += runs
         row[4] += browser_ms
+        row[5] += ai_tokens
+        row[6] += ai_millionths
         self._changed.add(key)
 
     def _today(self) -> str:
@@ -123,7 +148,7 @@ class Meters:
 
     def _meter(self, key: _Key) -> Meter:
         day, job_id, site, pool, proxy_class, client, scraper = key
-        requests, failures, size, runs, browser_ms = self._rows[key]
+        requests, failures, size, runs, browser_ms, ai_tokens, ai_millionths = self._rows[key]
         return Meter(
             day=day,
             writer=self._writer,
@@ -138,6 +163,8 @@ class Meters:
             bytes=size,
             runs=runs,
             browser_ms=browser_ms,
+            ai_tokens=ai_tokens,
+            ai_millionths=ai_millionths,
         )
 
     async def _keep_writing(self) -> None:

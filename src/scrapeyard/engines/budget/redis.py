@@ -22,6 +22,7 @@ log = get_log("budget")
 KEEP_DAYS = 30
 ANSWER_SECONDS = 1.0
 _JOBS = 10_000
+_MILLION = 1_000_000
 _SHARE = Script.load("scrapeyard.engines.budget", "share.lua")
 
 
@@ -74,12 +75,20 @@ class RedisJobLedgers:
 
 
 def _write(spent: Spent) -> str:
-    return f"{spent.requests} {spent.bytes} {spent.residential_bytes} {round(1000 * spent.seconds)}"
+    numbers = (spent.requests, spent.bytes, spent.residential_bytes, round(1000 * spent.seconds))
+    return " ".join(map(str, (*numbers, spent.ai_tokens, round(_MILLION * spent.ai_cost))))
 
 
 def _read(text: str) -> Spent:
-    requests, size, residential, milliseconds = map(int, text.split())
-    return Spent(requests=requests, bytes=size, residential_bytes=residential, seconds=milliseconds / 1000)
+    requests, size, residential, milliseconds, tokens, cost = map(int, text.split())
+    return Spent(
+        requests=requests,
+        bytes=size,
+        residential_bytes=residential,
+        seconds=milliseconds / 1000,
+        ai_tokens=tokens,
+        ai_cost=cost / _MILLION,
+    )
 
 
 def _since(told: Spent, sums: Spent, mine: Spent) -> Spent:
@@ -89,4 +98,6 @@ def _since(told: Spent, sums: Spent, mine: Spent) -> Spent:
         bytes=sums.bytes + mine.bytes - told.bytes,
         residential_bytes=sums.residential_bytes + mine.residential_bytes - told.residential_bytes,
         seconds=sums.seconds + mine.seconds - told.seconds,
+        ai_tokens=sums.ai_tokens + mine.ai_tokens - told.ai_tokens,
+        ai_cost=sums.ai_cost + mine.ai_cost - told.ai_cost,
     )

@@ -102,6 +102,17 @@ class Budgets:
         book.write(spent, proxy_class)
         return await self._report(caller, book)
 
+    async def check_model(self, caller: Caller) -> None:
+        """Raises FetchFailed (`fetch_budget`) when no model may be asked any more."""
+        _refuse("run", caller.ledger.spent, self.limits(caller), names=_AI)
+        if self._counts_job(caller):
+            whole = await self._shared.share(caller.job_id, self._book(caller.job_id).spent)
+            _refuse("job", whole, caller.job_budget, names=_AI)
+
+    async def count_model(self, caller: Caller, tokens: int, cost: float) -> None:
+        """What a model used up."""
+        await self._count(caller, "", Spent(ai_tokens=tokens, ai_cost=cost))
+
     def _counts_job(self, caller: Caller) -> bool:
         return bool(caller.job_id) and caller.job_budget != _NO_LIMITS
 
@@ -162,7 +173,12 @@ _WORDS = {
     "megabytes": "megabytes",
     "residential_megabytes": "residential megabytes",
     "seconds": "seconds in fetches",
+    "ai_tokens": "tokens of models",
+    "ai_cost": "money for models",
 }
+_AI = ("ai_tokens", "ai_cost")
+"""These bind questions to models, the others bind fetches."""
+_FETCHES = tuple(name for name in _WORDS if name not in _AI)
 
 
 def _used(spent: Spent, limits: BudgetLimits) -> Sequence[tuple[str, float, float]]:
@@ -174,14 +190,18 @@ def _used(spent: Spent, limits: BudgetLimits) -> Sequence[tuple[str, float, floa
         "megabytes": spent.bytes / _MEGABYTE,
         "residential_megabytes": spent.residential_bytes / _MEGABYTE,
         "seconds": spent.seconds,
+        "ai_tokens": spent.ai_tokens,
+        "ai_cost": spent.ai_cost,
     }
     return [(name, used[name], allowed) for name in used if (allowed := getattr(limits, name)) is not None]
 
 
-def _refuse(whose: str, spent: Spent, limits: BudgetLimits, proxy_class: str = "") -> None:
+def _refuse(
+    whose: str, spent: Spent, limits: BudgetLimits, proxy_class: str = "", *, names: Sequence[str] = _FETCHES
+) -> None:
     """Residential bytes bind only who would use more of them."""
     for name, used, allowed in _used(spent, limits):
-        if used < allowed or (name == "residential_megabytes" and proxy_class not in RESIDENTIAL):
+        if name not in names or used < allowed or (name == "residential_megabytes" and proxy_class not in RESIDENTIAL):
             continue
         message = (
             f"the {whose}'s budget of {allowed:g} {_WORDS[name]} is used up; "

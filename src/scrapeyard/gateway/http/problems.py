@@ -195,6 +195,7 @@ EXITS: dict[ExitReason, str] = {
     ExitReason.FETCH_ROBOTS: "robots.txt forbids this page; policy.robots decides whether it counts.",
     ExitReason.FETCH_LIMIT: "The run fetched as many pages as it may; raise limits.fetches in the manifest.",
     ExitReason.FETCH_BUDGET: "The run or job has used up its budget; raise policy.budget if it should go on.",
+    ExitReason.AI_UNAVAILABLE: "The model is away, busy or too slow; try again later, or name another in `ai`.",
     ExitReason.BROWSER_STEP: "A step in the browser cannot be done; look at the artifact failure.png, and correct it.",
     ExitReason.BROWSER_TIMEOUT: "A step in the browser took too long; raise its timeout, or wait for something else.",
     ExitReason.BROWSER_CRASHED: "The page or the browser died; try again, block images, or open fewer pages.",

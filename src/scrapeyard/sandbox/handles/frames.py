@@ -117,6 +117,12 @@ class SolveFrame(_Numbered, tag="solve", tag_field="t"):
     n: Number
 
 
+class ExtractFrame(_Numbered, tag="extract", tag_field="t"):
+    """The script wants data of a page; the raw part is an input of `builtin/extract`, as JSON."""
+
+    n: Number
+
+
 class KeepArtifact(_Numbered, tag="artifact", tag_field="t"):
     """The script wants the raw part saved as an artifact."""
 
@@ -179,7 +185,7 @@ class Error(_Numbered, tag="error", tag_field="t"):
     left: Left = ()
 
 
-Request = FetchFrame | BrowserFrame | SolveFrame | KeepArtifact | StateCall | EnqueueFrame
+Request = FetchFrame | BrowserFrame | SolveFrame | ExtractFrame | KeepArtifact | StateCall | EnqueueFrame
 """What the script waits for an answer to."""
 Frame = Ready | LogFrame | ProgressFrame | Request | Record | Result | Error
 

@@ -1,5 +1,5 @@
-"""What a child asks for while it runs: pages, downloads, a browser, captchas, artifacts, its state, items. Serves them
-within the run's limits."""
+"""What a child asks for while it runs: pages, downloads, a browser, captchas, data of pages, artifacts, its state,
+items. Serves them within the run's limits."""
 
 import asyncio
 import re
@@ -18,6 +18,7 @@ from scrapeyard.sandbox.handles.frames import (
     BrowserCall,
     BrowserFrame,
     EnqueueFrame,
+    ExtractFrame,
     FetchFrame,
     KeepArtifact,
     Request,
@@ -89,6 +90,8 @@ class ChildRequests:
                 self.browser(frame, raw)
             case SolveFrame():
                 self._serve(frame.n, _REQUEST_COST + len(raw), lambda: self._solve(frame, raw), is_fetch=False)
+            case ExtractFrame():
+                self._serve(frame.n, _REQUEST_COST + len(raw), lambda: self._extract(frame, raw), is_fetch=True)
             case KeepArtifact():
                 self.artifact(frame, raw)
             case StateCall():
@@ -216,6 +219,17 @@ class ChildRequests:
                 self._asker.count_refusal(failure.message)
             raise
         self._asker.answer(solved_head(frame.n, text))
+
+    async def _extract(self, frame: ExtractFrame, raw: bytes) -> None:
+        """A call that is no fault of a page costs a refusal, so that a script cannot ask in a loop."""
+        try:
+            given = msgspec.json.decode(raw, type=dict[str, Any])
+            found = await self._services.extract(given)
+        except (msgspec.MsgspecError, RecursionError, BadRequest) as error:
+            words = error.message if isinstance(error, BadRequest) else f"the call is not JSON: {error}"
+            self._asker.count_refusal(words)
+            raise FetchFailed(ExitReason.BAD_INPUT, words) from None
+        self._asker.answer({"t": "extracted", "n": frame.n}, msgspec.json.encode(found))
 
     async def _fetch(self, request: FetchRequest) -> FetchResponse:
         async with self._gate:

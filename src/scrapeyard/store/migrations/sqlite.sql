@@ -165,7 +165,7 @@ CREATE TABLE fetch_meters (
 	failures BIGINT NOT NULL, 
 	bytes BIGINT NOT NULL, 
 	runs BIGINT NOT NULL, 
-	browser_ms BIGINT NOT NULL, 
+	browser_ms BIGINT NOT NULL, ai_tokens BIGINT DEFAULT '0' NOT NULL, ai_millionths BIGINT DEFAULT '0' NOT NULL, 
 	CONSTRAINT fetch_meters_key PRIMARY KEY (day, writer, job_id, site, pool, proxy_class, client, scraper)
 );
 
@@ -332,6 +332,32 @@ CREATE TABLE outcomes (
 	CONSTRAINT outcomes_cancelled CHECK (exit_reason <> 'cancelled')
 )
  WITHOUT ROWID;
+
+CREATE TABLE pattern_versions (
+	pattern_id TEXT NOT NULL, 
+	version INTEGER NOT NULL, 
+	pattern BLOB NOT NULL, 
+	origin TEXT NOT NULL, 
+	made_at DOUBLE NOT NULL, 
+	PRIMARY KEY (pattern_id, version)
+);
+
+CREATE TABLE patterns (
+	id TEXT NOT NULL, 
+	site TEXT NOT NULL, 
+	client TEXT NOT NULL, 
+	"key" TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	version INTEGER NOT NULL, 
+	revision INTEGER NOT NULL, 
+	document BLOB NOT NULL, 
+	health BLOB NOT NULL, 
+	examples BLOB NOT NULL, 
+	created_at DOUBLE NOT NULL, 
+	changed_at DOUBLE NOT NULL, 
+	PRIMARY KEY (id), 
+	CONSTRAINT patterns_status CHECK (status IN ('learning', 'ready', 'stale'))
+);
 
 CREATE TABLE proxy_pools (
 	name TEXT NOT NULL, 
@@ -628,3 +654,5 @@ CREATE INDEX jobs_to_sweep ON jobs (sweep_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX alerts_by_state ON alerts (state, id);
 
 CREATE INDEX alerts_by_resolved_at ON alerts (resolved_at);
+
+CREATE INDEX patterns_by_site ON patterns (site, client, "key");

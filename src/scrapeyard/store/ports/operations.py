@@ -1,13 +1,14 @@
-"""What the processes write down for themselves: heartbeats, leaders, sessions of scrapers, traffic.
+"""What the processes write down for themselves: heartbeats, leaders, sessions of scrapers, traffic,
+learned patterns.
 
 Every method raises StoreUnavailable when the database does not answer; nothing is then half done. Times are Unix
 seconds (float), given by the caller.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from scrapeyard.model import WorkerInfo
 from scrapeyard.model.worker import DrainWish
@@ -146,6 +147,10 @@ class Meter(Struct, frozen=True, kw_only=True):
     runs: int = 0
     """Runs and items that ended; in rows without a site."""
     browser_ms: int = 0
+    ai_tokens: int = 0
+    """Read and written by models."""
+    ai_millionths: int = 0
+    """What they cost, in millionths of the currency of their prices."""
 
 
 UseBy = Literal["day", "job_id", "site", "pool", "proxy_class", "client", "scraper"]
@@ -166,6 +171,8 @@ class Use(Struct, frozen=True, kw_only=True):
     bytes: int
     runs: int = 0
     browser_ms: int = 0
+    ai_tokens: int = 0
+    ai_millionths: int = 0
 
 
 class UseFilter(Struct, frozen=True, kw_only=True):
@@ -199,3 +206,108 @@ class MeterStore(Protocol):
 
     async def forget_before(self, day: str) -> None:
         """Drop earlier days."""
+
+
+PatternStatus = Literal["learning", "ready", "stale"]
+PATTERN_VERSIONS = 20
+"""Versions of a pattern that are kept."""
+
+
+class AnsweredPage(Struct, frozen=True, kw_only=True):
+    """A page that taught a pattern."""
+
+    url: str
+    html: str
+    values: dict[str, Any]
+    """As the page has them: texts, numbers, links; null for a field that it is without."""
+
+
+class PatternHealth(Struct, frozen=True, kw_only=True):
+    """How a pattern is doing, since its version."""
+
+    pages: int = 0
+    """That it read."""
+    asked: int = 0
+    """Those of them for which a model was asked as well."""
+    filled: dict[str, int] = field(default_factory=dict)
+    """By field: pages where it was found."""
+    used_at: float = 0.0
+
+    def plus(self, more: "PatternHealth") -> "PatternHealth":
+        """Both together."""
+        names = {**self.filled, **more.filled}
+        return PatternHealth(
+            pages=self.pages + more.pages,
+            asked=self.asked + more.asked,
+            filled={name: self.filled.get(name, 0) + more.filled.get(name, 0) for name in names},
+            used_at=max(self.used_at, more.used_at),
+        )
+
+
+class StoredPattern(Struct, frozen=True, kw_only=True):
+    """How the fields of one kind of page of one site are read."""
+
+    id: str
+    site: str
+    client: str
+    """Whose pages taught it; others do not use it."""
+    key: str
+    """Digest of the wanted fields."""
+    fields: tuple[str, ...]
+    """Their names."""
+    status: PatternStatus
+    version: int = 0
+    """0: nothing is learned yet."""
+    pattern: str = ""
+    """JSON, as `scrapeyard_sdk.extract.patterns` has it."""
+    marks: tuple[int, ...] = ()
+    """Of the template."""
+    absent: tuple[str, ...] = ()
+    """Fields that pages may be without."""
+    examples: tuple[AnsweredPage, ...] = ()
+    """Empty in lists: they are large."""
+    taught: int = 0
+    """How many examples there are."""
+    health: PatternHealth = PatternHealth()
+    created_at: float
+    changed_at: float
+    revision: int = 0
+    """Counts changes: who changes a pattern must have seen the last one."""
+
+
+class PatternVersion(Struct, frozen=True, kw_only=True):
+    """One version of a pattern."""
+
+    version: int
+    pattern: str
+    origin: str
+    """`learned`, or `edited` by a person."""
+    made_at: float
+
+
+class PatternStore(Protocol):
+    """Learned patterns."""
+
+    async def known(self, site: str, client: str, key: str) -> tuple[StoredPattern, ...]:
+        """Those for the same fields of the same site, without examples."""
+
+    async def listed(
+        self, *, site: str | None = None, client: str | None = None, after: str = "", limit: int = 100
+    ) -> tuple[StoredPattern, ...]:
+        """By id, without examples. None: any."""
+
+    async def get(self, pattern_id: str) -> StoredPattern | None:
+        """With its examples; None if there is none."""
+
+    async def put(self, pattern: StoredPattern, origin: str = "learned") -> StoredPattern | None:
+        """Write a pattern whose `revision` is the one last seen, 0 for a new one. A new version is kept among its
+        versions. Returns it as written; None if another was faster: read it again."""
+
+    async def versions(self, pattern_id: str) -> tuple[PatternVersion, ...]:
+        """Newest first."""
+
+    async def count(self, pattern_id: str, version: int, more: PatternHealth) -> None:
+        """Add to the health of this version; nothing happens if there is a newer one."""
+
+    async def remove(self, pattern_id: str) -> bool:
+        """Remove a pattern with its examples and versions. False if there was none."""

@@ -9,7 +9,15 @@ from scrapeyard.store.ports.exports import ExportStore, SnapshotStore
 from scrapeyard.store.ports.forgetting import ForgetStore
 from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobStore, PointStore
 from scrapeyard.store.ports.keys import ApiKeyStore
-from scrapeyard.store.ports.operations import LeaderStore, LoadStore, MeterStore, SessionStore, StateStore, WorkerStore
+from scrapeyard.store.ports.operations import (
+    LeaderStore,
+    LoadStore,
+    MeterStore,
+    PatternStore,
+    SessionStore,
+    StateStore,
+    WorkerStore,
+)
 from scrapeyard.store.ports.overrides import ChannelStore, ProxyStore, SiteStore
 from scrapeyard.store.ports.retention import SweepStore
 from scrapeyard.store.ports.runs import KeyStore, RunStore
@@ -33,6 +41,7 @@ class Store(Protocol):
     sessions: SessionStore
     state: StateStore
     meters: MeterStore
+    patterns: PatternStore
     channels: ChannelStore
     sites: SiteStore
     proxies: ProxyStore

@@ -193,6 +193,8 @@ FETCH_METERS = Table(
     Column("bytes", BigInteger, nullable=False),
     Column("runs", BigInteger, nullable=False),
     Column("browser_ms", BigInteger, nullable=False),
+    Column("ai_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("ai_millionths", BigInteger, nullable=False, server_default="0"),
     Index("fetch_meters_by_site", "site", "day"),
     Index("fetch_meters_by_job", "job_id", "day"),
     Index("fetch_meters_by_client", "client", "day"),

@@ -12,11 +12,13 @@ from msgspec import Raw, convert, to_builtins
 from msgspec.structs import replace
 
 from scrapeyard.blobs.keys import SCREENSHOT
+from scrapeyard.builtin import EXTRACT
 from scrapeyard.builtin.services import Services
 from scrapeyard.engines.browser.operations import AnyOperation
 from scrapeyard.engines.browser.port import ContextOptions, Done
 from scrapeyard.engines.browser.widgets import no_captchas
 from scrapeyard.engines.ledger import Ledger
+from scrapeyard.engines.models.port import ModelAnswer, ModelFailed, Question
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, Unavailable
 from scrapeyard.model import (
@@ -270,7 +272,30 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             progress=self.progress,
             solve_image=self.solve_image,
             solve_widget=lambda *given: self._browsing().solve_in(*given),
+            ask=self._ask,
+            room=self._room,
+            client=self.plan.client,
         )
+
+    async def _ask(self, question: Question) -> ModelAnswer:
+        """A model. Raises ModelFailed."""
+        if self.parts.models is None:
+            raise ModelFailed("not_configured", "there is no model here; set ai.providers")
+        return await self.parts.models.ask(question, self._caller or self._make_caller())
+
+    def _room(self, provider: str, model: str) -> int:
+        """Characters that a question may have; 0 if there is no such model."""
+        try:
+            return self.parts.models.room(provider, model) if self.parts.models is not None else 0
+        except ModelFailed:
+            return 0
+
+    async def extract(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Data of a page that the script has. Raises FetchFailed or BadRequest."""
+        builtin = self.parts.builtins[EXTRACT]
+        if faults := self.parts.checker.errors(builtin.scraper, given):
+            raise BadRequest(f"ctx.extract: {faults[0]['path'] or 'the call'}: {faults[0]['message']}")
+        return await builtin.run(self._services(), given)
 
     def _retry(self, verdict: Verdict) -> NextAttempt | None:
         later = postponement(verdict, self._turn_in, self._latest_turn() - self.finished_at)

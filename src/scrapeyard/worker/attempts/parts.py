@@ -8,6 +8,7 @@ from scrapeyard.builtin.registry import Builtin
 from scrapeyard.engines.browser.port import BrowserEngine
 from scrapeyard.engines.budget.meters import Meters
 from scrapeyard.engines.captcha.port import CaptchaEngine
+from scrapeyard.engines.models.port import ModelEngine
 from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import ScraperNotFound, SourceUnavailable, Unavailable
 from scrapeyard.model import (
@@ -46,6 +47,8 @@ class AttemptParts(Struct, frozen=True, kw_only=True):
     """Contexts that one run may have open at once."""
     captchas: CaptchaEngine | None = None
     """None: nothing solves captchas."""
+    models: ModelEngine | None = None
+    """None: nothing asks models."""
     live: LiveViews | None = None
     """Lets people watch the pages of runs; None: nobody can."""
     meters: Meters | None = None

@@ -230,4 +230,7 @@ def fetched(usage: Usage, ledger: Ledger, fetches: int, received: int) -> Usage:
         captcha_calls=ledger.captcha_calls,
         captcha_successes=ledger.captcha_successes,
         captcha_cost=round(ledger.captcha_cost, 6),
+        ai_calls=ledger.ai_calls,
+        ai_tokens=ledger.spent.ai_tokens,
+        ai_cost=round(ledger.spent.ai_cost, 6),
     )

@@ -81,7 +81,7 @@ def _which(tree: PageTree, anchor: str, element: Any) -> Iterator[tuple[str, str
 def _anchors(element: Any) -> Iterator[tuple[str, float]]:
     """XPaths that name an element, wherever it stands."""
     given = element.get("id") or ""
-    if _is_name(given):
+    if is_name(given):
         yield f"//{element.tag}[@id='{given}']", 0.0
     for attribute in _NAMING:
         value = element.get(attribute) or ""
@@ -175,10 +175,11 @@ def _step(element: Any) -> str:
 
 
 def _classes(element: Any) -> list[str]:
-    return [name for name in (element.get("class") or "").split() if _is_name(name)]
+    return [name for name in (element.get("class") or "").split() if is_name(name)]
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
+    """Whether a class or an id is likely the same on all pages of a template."""
     return bool(_NAME.fullmatch(text)) and not _GENERATED.search(text)
 
 

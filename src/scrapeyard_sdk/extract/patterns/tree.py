@@ -76,6 +76,10 @@ class PageTree:
                 if text and len(text) <= MAX_TEXT:
                     yield TextPlace(text, element, "")
 
+    def html(self) -> str:
+        """The page without scripts and styles; parsed again it is the same tree."""
+        return str(etree.tostring(self._root, encoding="unicode", method="html"))
+
     def find(self, xpath: str) -> tuple[str, ...]:
         """The different texts that an XPath finds, white space folded. Empty also for an XPath that cannot be read."""
         found = self._found.get(xpath)

@@ -1,0 +1,208 @@
+"""The patterns of sites: found for a page, learned from answered pages, and counted as they are used."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from scrapeyard.builtin.extraction.confidence import FieldAnswer
+from scrapeyard.builtin.extraction.fields import FieldSpec, Wanted
+from scrapeyard.builtin.extraction.reading import KnownPattern, LearnTask
+from scrapeyard.builtin.pages.port import Extractor, PageUnreadable, RawPage
+from scrapeyard.errors import StoreUnavailable
+from scrapeyard.model import new_id
+from scrapeyard.store.ports.operations import AnsweredPage, PatternHealth, PatternStore, StoredPattern
+from scrapeyard.telemetry.events import get_log
+from scrapeyard_sdk.extract.patterns import Pattern, PatternInvalid
+from scrapeyard_sdk.extract.patterns.template import ALIKE, likeness
+
+log = get_log("patterns")
+LEAST_EXAMPLES, MOST_EXAMPLES = 2, 5
+FRESH_SECONDS = 5.0
+"""How long what was read of the store is used again."""
+_KEPT = 2000
+_TRIES = 5
+
+
+class PatternKey(Struct, frozen=True):
+    """Which patterns may serve a page."""
+
+    site: str
+    client: str
+    fields: str
+    """As `Wanted.key`."""
+
+
+class Lesson(Struct, frozen=True, kw_only=True):
+    """An answered page, to learn from."""
+
+    page: AnsweredPage
+    marks: tuple[int, ...]
+    absent: tuple[str, ...] = ()
+    """Fields that it is without."""
+
+
+class PatternBook:
+    """The patterns of one worker. Without a store there are none, and nothing is learned."""
+
+    def __init__(
+        self, store: PatternStore | None, extractor: Extractor, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
+        self._extractor = extractor
+        self._clock = clock
+        self._known: OrderedDict[PatternKey, tuple[float, tuple[StoredPattern, ...]]] = OrderedDict()
+        self._turns: WeakValueDictionary[PatternKey, asyncio.Lock] = WeakValueDictionary()
+        self._used: dict[tuple[str, int], PatternHealth] = {}
+        self._written_at = 0.0
+
+    @property
+    def learns(self) -> bool:
+        """Whether answers are kept."""
+        return self._store is not None
+
+    async def stop(self) -> None:
+        """Write what was counted. May be called twice."""
+        await self._write_health()
+
+    def turn(self, key: PatternKey) -> asyncio.Lock:
+        """Held while a page teaches: others of its kind wait, and then likely find the pattern."""
+        return self._turns.setdefault(key, asyncio.Lock())
+
+    async def known(self, key: PatternKey) -> tuple[StoredPattern, ...]:
+        """The patterns for these fields of the site. None while the store is away."""
+        read_at, found = self._known.get(key, (0.0, ()))
+        if self._store is None or self._clock() - read_at < FRESH_SECONDS:
+            return found
+        try:
+            found = await self._store.known(key.site, key.client, key.fields)
+        except StoreUnavailable as error:
+            log.warning("patterns.unknown", error=error.message)
+        self._keep(key, found)
+        return found
+
+    def _keep(self, key: PatternKey, found: tuple[StoredPattern, ...]) -> None:
+        self._known[key] = (self._clock(), found)
+        self._known.move_to_end(key)
+        if len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+
+    async def teach(self, key: PatternKey, wanted: Wanted, lesson: Lesson) -> StoredPattern | None:
+        """Learn from an answered page; the pattern as it is now. None if it could not be kept."""
+        if self._store is None:
+            return None
+        try:
+            for _ in range(_TRIES):
+                before = await self._of_kind(self._store, key, lesson.marks) or self._new(key, wanted, lesson)
+                after = await self._taught(before, lesson)
+                written = await self._store.put(after)
+                if written is not None:
+                    others = [each for each in await self.known(key) if each.id != written.id]
+                    self._keep(key, (*others, replace(written, examples=())))
+                    return written
+        except (StoreUnavailable, PageUnreadable) as error:
+            log.warning("patterns.not_learned", site=key.site, error=error.message)
+        return None
+
+    async def _of_kind(self, store: PatternStore, key: PatternKey, marks: Sequence[int]) -> StoredPattern | None:
+        """The pattern of the page's template, with its examples."""
+        ranked = sorted(
+            await store.known(key.site, key.client, key.fields), key=lambda each: likeness(marks, each.marks)
+        )
+        if not ranked or likeness(marks, ranked[-1].marks) < ALIKE:
+            return None
+        return await store.get(ranked[-1].id)
+
+    def _new(self, key: PatternKey, wanted: Wanted, lesson: Lesson) -> StoredPattern:
+        now = self._clock()
+        return StoredPattern(
+            id=new_id("pattern"),
+            site=key.site,
+            client=key.client,
+            key=key.fields,
+            fields=tuple(field.name for field in wanted.fields),
+            status="learning",
+            marks=lesson.marks,
+            created_at=now,
+            changed_at=now,
+        )
+
+    async def _taught(self, before: StoredPattern, lesson: Lesson) -> StoredPattern:
+        """The pattern with one more example; with a new version where that changes it. A stale one begins anew."""
+        page = lesson.page
+        known, lacked = ((), ()) if before.status == "stale" else (before.examples, before.absent)
+        others = [each for each in known if each.url != page.url or not page.url]
+        examples = (*others, page)[-MOST_EXAMPLES:]
+        absent = tuple(sorted({*lacked, *lesson.absent}))
+        after = replace(before, examples=examples, absent=absent, marks=lesson.marks, changed_at=self._clock())
+        pattern = await self._learned(examples) if len(examples) >= LEAST_EXAMPLES else ""
+        if not pattern or (pattern == before.pattern and before.status == "ready"):
+            return after
+        log.info("patterns.learned", site=after.site, pattern=after.id, version=before.version + 1, pages=len(examples))
+        return replace(after, pattern=pattern, version=before.version + 1, status="ready", health=PatternHealth())
+
+    async def _learned(self, examples: Sequence[AnsweredPage]) -> str:
+        task = LearnTask(examples=tuple((each.url, each.html, each.values) for each in examples))
+        page = RawPage(url=examples[-1].url, body=b"", encoding="utf-8", task=to_builtins(task))
+        return str((await self._extractor.extract(page))["pattern"])
+
+    async def note(self, pattern: StoredPattern, answers: Mapping[str, FieldAnswer], *, asked: bool) -> None:
+        """Count a page that a pattern read."""
+        filled = {name: 1 for name, answer in answers.items() if answer.how == "pattern"}
+        more = PatternHealth(pages=1, asked=int(asked), filled=filled, used_at=self._clock())
+        place = (pattern.id, pattern.version)
+        self._used[place] = self._used.get(place, PatternHealth()).plus(more)
+        if self._clock() - self._written_at >= FRESH_SECONDS:
+            await self._write_health()
+
+    async def _write_health(self) -> None:
+        self._written_at = self._clock()
+        used, self._used = self._used, {}
+        for (pattern_id, version), health in used.items():
+            try:
+                if self._store is not None:
+                    await self._store.count(pattern_id, version, health)
+            except StoreUnavailable as error:
+                log.warning("patterns.not_counted", error=error.message)
+                return
+
+
+def as_known(patterns: Sequence[StoredPattern]) -> tuple[KnownPattern, ...]:
+    """As the parser process takes them. Those that are stale find nothing until they are learned anew."""
+    return tuple(
+        KnownPattern(
+            id=each.id,
+            pattern=each.pattern if each.status == "ready" else "",
+            marks=each.marks,
+            examples=each.taught,
+            absent=each.absent,
+        )
+        for each in patterns
+    )
+
+
+def taught_values(fields: Sequence[FieldSpec], answers: Mapping[str, FieldAnswer], sure: float) -> dict[str, Any]:
+    """What a page teaches: sure values, as patterns read them. A yes, a no or a date is taught as the page has it."""
+    values: dict[str, Any] = {}
+    for field in fields:
+        answer = answers[field.name]
+        if answer.value is None or answer.confidence < sure or answer.flags:
+            values[field.name] = None
+        elif field.kind in ("bool", "date"):
+            values[field.name] = answer.text
+        else:
+            values[field.name] = answer.value
+    return values
+
+
+def checked_pattern(text: str, fields: Sequence[str]) -> str:
+    """A pattern that a person edited, in its one spelling. Raises PatternInvalid."""
+    pattern = Pattern.from_json(text)
+    if unknown := set(pattern.fields) - set(fields):
+        raise PatternInvalid(f"no field {', '.join(sorted(unknown))} is wanted; there are {', '.join(fields)}")
+    return pattern.to_json()

@@ -1,0 +1,294 @@
+"""The built-in scraper `builtin/extract`: fields of a page by name and type, without selectors or a script."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from scrapeyard.builtin.extraction.fields import KINDS, MAX_DESCRIPTION, MAX_FIELDS, Wanted
+from scrapeyard.builtin.extraction.ladder import Extracted, Ladder, PageSource
+from scrapeyard.builtin.fetching import content_type
+from scrapeyard.builtin.pages.kinds import HTML, kind_of
+from scrapeyard.builtin.pages.port import PageUnreadable
+from scrapeyard.builtin.requests import REQUEST, URL, request_of
+from scrapeyard.builtin.selecting import FIELDS as SELECTORS
+from scrapeyard.builtin.services import Services
+from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.models.port import ModelFailed
+from scrapeyard.errors import BadRequest, FetchFailed
+from scrapeyard.model import ExitReason
+
+MAX_HTML = 10_000_000
+"""Characters of a page that is given."""
+MAX_EXAMPLES = 5
+_SHARE = {"type": "number", "minimum": 0, "maximum": 1}
+_TYPES = "|".join((*KINDS, "string", "boolean"))
+FIELDS: dict[str, Any] = {
+    "if": {"type": "string"},
+    "then": {"type": "string", "minLength": 1, "maxLength": 10_000},
+    "else": {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": MAX_FIELDS,
+        "additionalProperties": {
+            "if": {"type": "string"},
+            "then": {"type": "string", "pattern": rf"^(?:{_TYPES})(?:\[\])?$"},
+            "else": {
+                "type": "object",
+                "properties": {
+                    "type": {"type": "string", "pattern": rf"^(?:{_TYPES})(?:\[\])?$"},
+                    "description": {"type": "string", "maxLength": MAX_DESCRIPTION},
+                    "required": {"type": "boolean"},
+                },
+                "additionalProperties": False,
+            },
+        },
+    },
+    "description": "What is wanted: `title, price: number, in_stock: bool, subtitle?, images: url[]`, or a table of "
+    "names with a type or with `type`, `description` and `required`. Types: `text`, `number`, `integer`, `bool`, "
+    "`url`, `date`; with `[]` for a list. A field with `?` is optional.",
+}
+AI: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "provider": {"type": "string", "maxLength": 64, "description": "One of `ai.providers`; `none`: no model."},
+        "model": {"type": "string", "maxLength": 200, "description": "Name of a provider's model."},
+        "samples": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 5,
+            "description": "How often the model is asked; more make confidence better and cost more.",
+        },
+    },
+    "additionalProperties": False,
+    "description": "Which model is asked, if one is needed. Default: the operator's first.",
+}
+OPTIONS: dict[str, Any] = {
+    "schema": {
+        "type": "object",
+        "description": "A JSON schema of the data, instead of `fields`: an object of plain values, lists and objects.",
+    },
+    "fields": FIELDS,
+    "prompt": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 2000,
+        "description": "What is wanted as a sentence, instead of `fields`; a model turns it into fields.",
+    },
+    "examples": {
+        "type": "array",
+        "maxItems": MAX_EXAMPLES,
+        "items": {
+            "type": "object",
+            "properties": {
+                "url": URL,
+                "html": {"type": "string", "minLength": 1, "maxLength": MAX_HTML},
+                "values": {"type": "object", "minProperties": 1, "maxProperties": MAX_FIELDS},
+            },
+            "required": ["values"],
+            "anyOf": [{"required": ["url"]}, {"required": ["html"]}],
+            "additionalProperties": False,
+        },
+        "description": "Pages of the same kind with their values, as the pages write them: the pattern learns of them.",
+    },
+    "fallback": {**SELECTORS, "description": "CSS selectors or XPaths by field, for what nothing else finds."},
+    "ai": AI,
+    "sure": {**_SHARE, "description": "Confidence that is enough. Default: the operator's `ai.sure`, 0.85."},
+    "least": {**_SHARE, "description": "Values below this confidence are left out of `data`. Default: `ai.least`."},
+    "invented": {
+        "type": "string",
+        "enum": ["flag", "refuse"],
+        "description": "What becomes of a model's value that does not stand in the page: it is flagged and has a low "
+        "confidence, or it is left out. Default: `ai.invented`.",
+    },
+    "learn": {"type": "boolean", "default": True, "description": "Whether answers teach the site's pattern."},
+}
+EXTRACT_INPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "url": {**URL, "description": "The page to fetch; with `html`, the address that the page has."},
+        "html": {"type": "string", "minLength": 1, "maxLength": MAX_HTML, "description": "A page that you have."},
+        **OPTIONS,
+        **REQUEST,
+    },
+    "anyOf": [{"required": ["url"]}, {"required": ["html"]}],
+    "oneOf": [{"required": ["fields"]}, {"required": ["schema"]}, {"required": ["prompt"]}],
+    "additionalProperties": False,
+}
+FIELD_OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "value": {"description": "Null: not found."},
+        "confidence": {**_SHARE, "description": "How sure it is; 0 for a field that was not found."},
+        "evidence": {
+            "type": ["object", "null"],
+            "properties": {
+                "text": {"type": "string", "description": "As the page has it."},
+                "selector": {"type": "string", "description": "XPath or CSS selector of the place."},
+            },
+        },
+        "how": {"enum": ["structured", "pattern", "model", "fallback", None]},
+        "flags": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "`not_in_page`: a model gave it and the page does not have it; `disputed`: another way "
+            "found another value.",
+        },
+    },
+}
+EXTRACT_OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "url": {"type": ["string", "null"], "description": "As asked."},
+        "final_url": {"type": ["string", "null"], "description": "After redirects."},
+        "status": {
+            "type": ["integer", "null"],
+            "description": "What the site answered; null for a page that was given.",
+        },
+        "data": {"type": ["object", "null"], "description": "The values. They fit `schema`, if one was given."},
+        "fields": {"type": "object", "additionalProperties": FIELD_OUTPUT},
+        "pattern": {
+            "type": ["object", "null"],
+            "properties": {
+                "id": {"type": "string"},
+                "version": {"type": "integer"},
+                "status": {"enum": ["learning", "ready", "stale"]},
+            },
+            "description": "The learned pattern of pages of this kind.",
+        },
+        "model": {
+            "type": ["object", "null"],
+            "properties": {
+                "name": {"type": "string"},
+                "calls": {"type": "integer", "description": "Answers, those of the cache included."},
+                "cached": {"type": "integer"},
+                "tokens": {"type": "integer"},
+                "cost": {"type": "number"},
+            },
+            "description": "What was asked of a model; null: nothing.",
+        },
+        "warnings": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["url", "final_url", "status", "data", "fields", "pattern", "model", "warnings"],
+}
+
+
+class ExtractScraper:
+    """Fetches, or takes what is given, and climbs the ladder."""
+
+    def __init__(self, ladder: Ladder, sites: Sites) -> None:
+        self._ladder = ladder
+        self._sites = sites
+
+    async def __call__(self, services: Services, given: dict[str, Any]) -> dict[str, Any]:
+        """`given` fits EXTRACT_INPUT. Raises FetchFailed, also with `bad_result` if the data do not fit the schema."""
+        try:
+            return await self._extract(services, given)
+        except PageUnreadable as error:
+            raise FetchFailed(ExitReason.FETCH_DECODE, error.message) from None
+        except ModelFailed as error:
+            raise _model_failed(error, error.message) from None
+
+    async def _extract(self, services: Services, given: dict[str, Any]) -> dict[str, Any]:
+        options = self._ladder.options(given)
+        wanted = await self._ladder.wanted(given, services, options)
+        _check_names(given, wanted)
+        page, status = await self._page(services, given)
+        warnings = await self._learn(services, given, wanted)
+        if page is None:
+            warnings.append(f"nothing is read: the site answered {status}, or the page is not HTML")
+            found = Extracted(answers={})
+        else:
+            found = await self._ladder.read(page, wanted, options, services)
+        return {
+            "url": given.get("url"),
+            "final_url": (page.url or None) if page is not None else given.get("url"),
+            "status": status,
+            "data": _data(wanted, found, options.least, status) if page is not None else None,
+            "fields": {name: answer.shown() for name, answer in found.answers.items()},
+            "pattern": _pattern(found),
+            "model": _model(found),
+            "warnings": [*warnings, *found.warnings],
+        }
+
+    async def _page(self, services: Services, given: Mapping[str, Any]) -> tuple[PageSource | None, int | None]:
+        """The page, and the site's status; None for a page that cannot be read or is an error page."""
+        url = given.get("url", "")
+        if "html" in given:
+            body = str(given["html"]).encode("utf-8", "replace")
+            return PageSource(url=url, body=body, site=self._site(url)), None
+        response = await services.fetch(request_of(dict(given)))
+        if response.status >= 400 or kind_of(content_type(response), response.body) != HTML:
+            return None, response.status
+        site = self._site(response.url)
+        page = PageSource(url=response.url, body=response.body, encoding=response.encoding, site=site)
+        return page, response.status
+
+    async def _learn(self, services: Services, given: Mapping[str, Any], wanted: Wanted) -> list[str]:
+        """Learn from the examples of the call; warnings about those that are of no use."""
+        warnings = []
+        for number, example in enumerate(given.get("examples") or (), 1):
+            asked = {name: example[name] for name in ("url", "html") if name in example}
+            page, status = await self._page(services, asked)
+            if page is None:
+                warnings.append(f"example {number}: {example.get('url')} answered {status}, or is no HTML page")
+                continue
+            values = {name: value for name, value in example["values"].items() if _is_wanted(name, wanted)}
+            if await self._ladder.teach(page, wanted, values, services) is None:
+                warnings.append(f"example {number} was not kept: the page is too large, or there is no store")
+        return warnings
+
+    def _site(self, url: str) -> str:
+        host = urlsplit(url).hostname or ""
+        return self._sites.of(host) if host else ""
+
+
+def _is_wanted(name: str, wanted: Wanted) -> bool:
+    return any(field.name == name for field in wanted.fields)
+
+
+def _check_names(given: Mapping[str, Any], wanted: Wanted) -> None:
+    named = [*(given.get("fallback") or ()), *(name for each in given.get("examples") or () for name in each["values"])]
+    unknown = sorted({name for name in named if not _is_wanted(name, wanted)})
+    if unknown:
+        raise BadRequest(f"fallback and examples name fields that are not wanted: {', '.join(unknown)[:300]}")
+
+
+def _data(wanted: Wanted, found: Extracted, least: float, status: int | None) -> dict[str, Any]:
+    """The values that are sure enough. Raises FetchFailed (`bad_result`) if they do not fit the schema."""
+    values = {
+        name: answer.value
+        for name, answer in found.answers.items()
+        if answer.value is not None and answer.confidence >= least
+    }
+    data = wanted.data(values)
+    if not (faults := wanted.faults(data)):
+        return data
+    words = f"the data do not fit the schema: {faults[0]}"
+    if found.failure is not None:
+        raise _model_failed(found.failure, f"{words}; {found.failure.message}")
+    raise FetchFailed(ExitReason.BAD_RESULT, words, site_status=status, errors=faults, warnings=found.warnings)
+
+
+def _pattern(found: Extracted) -> dict[str, Any] | None:
+    pattern = found.pattern
+    return {"id": pattern.id, "version": pattern.version, "status": pattern.status} if pattern is not None else None
+
+
+def _model(found: Extracted) -> dict[str, Any] | None:
+    if not found.models:
+        return None
+    return {
+        "name": found.models[0].model,
+        "calls": len(found.models),
+        "cached": sum(each.cached for each in found.models),
+        "tokens": sum(each.input_tokens + each.output_tokens for each in found.models),
+        "cost": round(sum(each.cost for each in found.models), 6),
+    }
+
+
+def _model_failed(error: ModelFailed, words: str) -> FetchFailed:
+    """A model that is away is another day's; anything else is for the caller to mend."""
+    reason = ExitReason.AI_UNAVAILABLE if error.may_pass else ExitReason.BAD_RESULT
+    if error.retry_after is None:
+        return FetchFailed(reason, words)
+    return FetchFailed(reason, words, retry_after=error.retry_after)
