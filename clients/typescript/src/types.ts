@@ -1,5 +1,25 @@
 // Made of the OpenAPI document by `make clients`. Do not change it by hand.
 
+/** What models may use up for one page. */
+export type AiBudget = {
+  /** Tokens that are read and written. */
+  tokens?: number | null;
+  /** Money, in the currency of the operator's prices. */
+  cost?: number | null;
+};
+
+/** Which model is asked, if one is needed. */
+export type AiChoice = {
+  /** One of the operator's; `none`: no model is asked. */
+  provider?: string;
+  /** Name of a provider's model. */
+  model?: string;
+  /** How often it is asked; more make confidence better, and cost more. */
+  samples?: number;
+  /** What models may use up for each page. */
+  budget?: AiBudget;
+};
+
 /** Something that is wrong, or was. */
 export type AlertDocument = {
   /** Its id. */
@@ -215,6 +235,10 @@ export type Budget = {
   residential_megabytes?: number | null;
   /** Spent in requests; those at once add up. */
   seconds?: number | null;
+  /** Tokens that models read and write. */
+  ai_tokens?: number | null;
+  /** What models cost, in the currency of the operator's prices. */
+  ai_cost?: number | null;
 };
 
 /** What a client may use in one day or one month. 0: no limit. */
@@ -616,7 +640,7 @@ export type ErrorDocument = {
 };
 
 /** Why a run ended. Stable names: clients, metrics and retries depend on them. */
-export type ExitReason = "succeeded" | "gone" | "script_error" | "failed" | "skipped" | "retry" | "blocked" | "bad_input" | "bad_result" | "timeout" | "cpu_limit" | "memory_limit" | "disk_limit" | "output_limit" | "process_limit" | "crashed" | "protocol_error" | "cancelled" | "lost_worker" | "scraper_not_found" | "scraper_invalid" | "source_unavailable" | "internal_error" | "fetch_dns" | "fetch_connect" | "fetch_tls" | "fetch_timeout" | "fetch_protocol" | "fetch_too_large" | "fetch_decode" | "fetch_status" | "fetch_redirects" | "fetch_bad_url" | "fetch_private_address" | "fetch_not_allowed" | "fetch_rate_limited" | "fetch_site_down" | "fetch_blocked" | "fetch_captcha" | "fetch_proxy" | "fetch_robots" | "fetch_limit" | "fetch_budget" | "browser_step" | "browser_timeout" | "browser_crashed" | "browser_unavailable";
+export type ExitReason = "succeeded" | "gone" | "script_error" | "failed" | "skipped" | "retry" | "blocked" | "bad_input" | "bad_result" | "timeout" | "cpu_limit" | "memory_limit" | "disk_limit" | "output_limit" | "process_limit" | "crashed" | "protocol_error" | "cancelled" | "lost_worker" | "scraper_not_found" | "scraper_invalid" | "source_unavailable" | "internal_error" | "fetch_dns" | "fetch_connect" | "fetch_tls" | "fetch_timeout" | "fetch_protocol" | "fetch_too_large" | "fetch_decode" | "fetch_status" | "fetch_redirects" | "fetch_bad_url" | "fetch_private_address" | "fetch_not_allowed" | "fetch_rate_limited" | "fetch_site_down" | "fetch_blocked" | "fetch_captcha" | "fetch_proxy" | "fetch_robots" | "fetch_limit" | "fetch_budget" | "ai_unavailable" | "browser_step" | "browser_timeout" | "browser_crashed" | "browser_unavailable";
 
 /** Where the time went, what was tried and why it ended so. */
 export type Explanation = {
@@ -733,6 +757,44 @@ export type ExportState = "done" | "failed" | "queued" | "running";
 export type ExportsDocument = {
   /** Files that are made of the job. */
   exports: Array<ExportDocument>;
+};
+
+/** Data to extract. Give `url`, `urls` or `html`, and one of `fields`, `schema` and `prompt`. */
+export type ExtractCall = {
+  /** The page; with `html`, the address that it has. */
+  url?: string | null;
+  /** One run for each. */
+  urls?: Array<string> | null;
+  /** A page that you have. */
+  html?: string | null;
+  /** `title, price: number, in_stock: bool, subtitle?, images: url[]`, or a table of names and types. */
+  fields?: string | Record<string, unknown> | null;
+  /** A JSON schema that the data must fit, instead of `fields`. */
+  schema?: Record<string, unknown> | null;
+  /** What is wanted as a sentence, instead of `fields`. */
+  prompt?: string | null;
+  /** Pages of the same kind, `url` or `html`, each with its `values`. */
+  examples?: Array<Record<string, unknown>> | null;
+  /** Selectors by field, for what nothing else finds. */
+  fallback?: Record<string, unknown> | null;
+  /** How the page is had. Default: `auto`. */
+  engine?: "auto" | "http" | "browser" | "light" | "solver" | null;
+  /** Which model is asked, and what it may use up. */
+  ai?: AiChoice;
+  /** Confidence that is enough; default: the operator's. */
+  sure?: number | null;
+  /** Values below this confidence are left out of `data`. */
+  least?: number | null;
+  /** A model's value that does not stand in the page: flagged, or left out. */
+  invented?: "flag" | "refuse" | null;
+  /** Whether answers teach the site's pattern. */
+  learn?: boolean;
+  /** Seconds to wait for the end; 0 answers at once with a handle. */
+  wait?: number | null;
+  /** As of a scrape. */
+  policy?: Policy;
+  /** Who is told when a run ends. */
+  webhook?: RunWebhookCall | null;
 };
 
 /** Items of a job that failed alike. */
@@ -1845,6 +1907,66 @@ export type PartDocument = {
   sha256: string;
   /** Where to get it. */
   href: string;
+};
+
+/** A change of a pattern. */
+export type PatternCall = {
+  /** New rules, whole, as `pattern` shows them; they become the next version. */
+  pattern?: Record<string, unknown> | null;
+  /** `stale`: it is not used, and learned anew from the next answered pages. */
+  status?: "ready" | "stale" | null;
+};
+
+/** A learned pattern: how the fields of one kind of page are read. */
+export type PatternDocument = {
+  /** Its id. */
+  id: string;
+  /** Registrable domain. */
+  site: string;
+  /** Whose pages taught it; others do not use it. */
+  client: string;
+  /** Names of the wanted fields. */
+  fields: Array<string>;
+  /** `learning`: it needs more answered pages; `stale`: the site changed, it is learned anew. */
+  status: "learning" | "ready" | "stale";
+  /** 0: nothing is learned yet. */
+  version: number;
+  /** Answered pages that it was learned from. */
+  examples: number;
+  health: PatternHealthDocument;
+  /** When it was created. */
+  created_at: string;
+  /** When it was last learned or edited. */
+  changed_at: string;
+};
+
+/** How a pattern is doing, since its version. */
+export type PatternHealthDocument = {
+  /** Pages that it read. */
+  pages: number;
+  /** Those of them for which a model was asked as well. */
+  asked: number;
+  /** By field: the share of pages where it was found. */
+  fill_rates: Record<string, number>;
+  /** When it last read a page; null: never. */
+  used_at: string | null;
+};
+
+/** One page of the listing. */
+export type PatternPageDocument = {
+  patterns: Array<PatternDocument>;
+  /** Give it as `cursor` for the next page; null on the last. */
+  next_cursor: string | null;
+};
+
+/** One version of a pattern. */
+export type PatternVersionDocument = {
+  /** Its version. */
+  version: number;
+  /** Who made it. */
+  origin: "edited" | "learned";
+  /** When it was made. */
+  made_at: string;
 };
 
 /** What a route asks for. */
@@ -3258,6 +3380,12 @@ export type UsageDocument = {
   captcha_successes: number;
   /** What the vendor billed for them, in its currency. */
   captcha_cost: number;
+  /** Questions that models answered. */
+  ai_calls: number;
+  /** Tokens that models read and wrote. */
+  ai_tokens: number;
+  /** What that cost, in the currency of the operator's prices. */
+  ai_cost: number;
 };
 
 /** Usage by what was asked for, in the order of its columns. */
@@ -3302,6 +3430,10 @@ export type UsageRowDocument = {
   unlocker_megabytes: number;
   /** How long pages of browsers were open. */
   browser_seconds: number;
+  /** Tokens that models read and wrote. */
+  ai_tokens: number;
+  /** What that cost, in the currency of the operator's prices. */
+  ai_cost: number;
 };
 
 /** What went through. */
@@ -3460,6 +3592,35 @@ export type WholeItemDocument = {
   links: ItemLinks;
   /** The last lines, of items that failed. */
   logs: Array<LogLineDocument>;
+};
+
+/** A learned pattern with its rules. */
+export type WholePatternDocument = {
+  /** Its id. */
+  id: string;
+  /** Registrable domain. */
+  site: string;
+  /** Whose pages taught it; others do not use it. */
+  client: string;
+  /** Names of the wanted fields. */
+  fields: Array<string>;
+  /** `learning`: it needs more answered pages; `stale`: the site changed, it is learned anew. */
+  status: "learning" | "ready" | "stale";
+  /** 0: nothing is learned yet. */
+  version: number;
+  /** Answered pages that it was learned from. */
+  examples: number;
+  health: PatternHealthDocument;
+  /** When it was created. */
+  created_at: string;
+  /** When it was last learned or edited. */
+  changed_at: string;
+  /** The rules, as JSON to edit; null: none yet. */
+  pattern: Record<string, unknown> | null;
+  /** Fields that pages may be without. */
+  absent: Array<string>;
+  /** The last twenty, newest first. */
+  versions: Array<PatternVersionDocument>;
 };
 
 /** A file to be made of a job. */
@@ -3636,6 +3797,41 @@ export interface Operations {
     query: undefined;
     body: MapCall;
     answer: RunDocument | Handle;
+  };
+  /** Extract data to a schema. */
+  extract: {
+    path: undefined;
+    query: undefined;
+    body: ExtractCall;
+    answer: RunDocument | RunDocuments | Handle | Handles;
+  };
+  /** List learned patterns. */
+  list_patterns: {
+    path: undefined;
+    query: { site?: string | null; cursor?: string | null; limit?: number };
+    body: undefined;
+    answer: PatternPageDocument;
+  };
+  /** A learned pattern. */
+  get_pattern: {
+    path: { pattern_id: string };
+    query: undefined;
+    body: undefined;
+    answer: WholePatternDocument;
+  };
+  /** Change a learned pattern. */
+  put_pattern: {
+    path: { pattern_id: string };
+    query: undefined;
+    body: PatternCall;
+    answer: WholePatternDocument;
+  };
+  /** Delete a learned pattern. */
+  delete_pattern: {
+    path: { pattern_id: string };
+    query: undefined;
+    body: undefined;
+    answer: undefined;
   };
   /** Create a job. */
   create_job: {
@@ -4275,6 +4471,11 @@ export const routes = {
   get_artifact: ["GET", "/api/scrape/{run_id}/artifacts/{name}"],
   crawl: ["POST", "/api/crawl"],
   map_site: ["POST", "/api/map"],
+  extract: ["POST", "/api/extract"],
+  list_patterns: ["GET", "/api/patterns"],
+  get_pattern: ["GET", "/api/patterns/{pattern_id}"],
+  put_pattern: ["PUT", "/api/patterns/{pattern_id}"],
+  delete_pattern: ["DELETE", "/api/patterns/{pattern_id}"],
   create_job: ["POST", "/api/jobs"],
   list_jobs: ["GET", "/api/jobs"],
   append_items: ["POST", "/api/jobs/{job_id}/items"],
@@ -4367,4 +4568,4 @@ export const routes = {
 } as const;
 
 /** Operations that take an `Idempotency-Key`. */
-export const keyed: readonly string[] = ["scrape", "crawl", "map_site", "create_job", "append_items"];
+export const keyed: readonly string[] = ["scrape", "crawl", "map_site", "extract", "create_job", "append_items"];

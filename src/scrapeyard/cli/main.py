@@ -24,7 +24,7 @@ from scrapeyard.cli.jobs import commands as jobs
 from scrapeyard.cli.operations import alerts, audit, browser, cache, config, keys, login, schedule, secrets, usage
 from scrapeyard.cli.operations.serve import register_demo, register_serve
 from scrapeyard.cli.operations.sites import register_sites, register_workers
-from scrapeyard.cli.runs import replay, run, runs, scrape, scrapers
+from scrapeyard.cli.runs import extract, replay, run, runs, scrape, scrapers
 
 app = Commands(
     name="scrapeyard",
@@ -39,6 +39,7 @@ for register in (
         login.register,
         run.register,
         scrape.register,
+        extract.register,
         replay.register,
         crawl.register,
         site_map.register,

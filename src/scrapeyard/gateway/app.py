@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from scrapeyard.gateway import cache, forgetting, proxies, secrets, sites, usage, webhooks
+from scrapeyard.gateway import cache, extraction, forgetting, proxies, secrets, sites, usage, webhooks
 from scrapeyard.gateway.audit import routes as audit
 from scrapeyard.gateway.audit.addresses import CallerAddresses
 from scrapeyard.gateway.audit.middleware import REQUEST_ID, Audited
@@ -21,6 +21,7 @@ from scrapeyard.gateway.crawls import routes as crawls
 from scrapeyard.gateway.crawls.calls import MapCall
 from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.document.describe import describe
+from scrapeyard.gateway.extraction import ExtractCall
 from scrapeyard.gateway.http import problems
 from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HeadAnswers, HotPath, LastResort
@@ -52,6 +53,7 @@ __all__ = ["GatewayServices", "api_document", "create_app"]
 ROUTERS = (
     *(runs.scrape_router, runs.router, events.router, live.router, artifacts.router),
     crawls.router,
+    extraction.router,
     *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
     *(schedules.router, webhooks.router),
     *(
@@ -69,7 +71,7 @@ ROUTERS = (
     *(usage.router, audit.router),
 )
 """In the order in which the document lists their routes."""
-CALLS = (ScrapeCall, MapCall, JobCall, AppendCall)
+CALLS = (ScrapeCall, ExtractCall, MapCall, JobCall, AppendCall)
 """Bodies that routes read themselves."""
 PROBLEMS = (problems.Problem, RunProblem)
 """What routes answer if they refuse a call."""

@@ -47,6 +47,8 @@ class UsageRowDocument(Struct, frozen=True, kw_only=True):
     residential_megabytes: Annotated[float, Meta(description="Through residential proxies.")]
     unlocker_megabytes: Annotated[float, Meta(description="Through web unlockers.")]
     browser_seconds: Annotated[float, Meta(description="How long pages of browsers were open.")]
+    ai_tokens: Annotated[int, Meta(description="Tokens that models read and wrote.")]
+    ai_cost: Annotated[float, Meta(description="What that cost, in the currency of the operator's prices.")]
 
 
 class UsageReportDocument(Struct, frozen=True, kw_only=True):
@@ -149,6 +151,8 @@ def _row(named: dict[UseBy, str], uses: Sequence[Use]) -> UsageRowDocument:
         residential_megabytes=_megabytes(received["residential"]),
         unlocker_megabytes=_megabytes(received["unlocker"]),
         browser_seconds=round(sum(use.browser_ms for use in uses) / 1000, 3),
+        ai_tokens=sum(use.ai_tokens for use in uses),
+        ai_cost=round(sum(use.ai_millionths for use in uses) / 1_000_000, 6),
     )
 
 

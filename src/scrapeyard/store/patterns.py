@@ -62,7 +62,7 @@ VERSIONS: Final = Table(
     Column("made_at", Double, nullable=False),
 )
 _PLAIN: Final = ("id", "site", "client", "key", "status", "version", "revision", "created_at", "changed_at")
-_WITHIN: Final = ("fields", "pattern", "marks", "absent", "taught")
+_WITHIN: Final = ("fields", "pattern", "marks", "absent", "edited", "taught")
 _LISTED: Final = [PATTERNS.c[name] for name in (*_PLAIN, "document", "health")]
 _HEALTH: Final = json.Decoder(PatternHealth)
 _EXAMPLES: Final = msgpack.Decoder(tuple[AnsweredPage, ...])
@@ -187,6 +187,7 @@ def _stored(row: RowMapping) -> StoredPattern:
         pattern=within["pattern"],
         marks=tuple(within["marks"]),
         absent=tuple(within["absent"]),
+        edited=within["edited"],
         taught=within["taught"],
         health=_HEALTH.decode(bytes(row["health"])),
     )

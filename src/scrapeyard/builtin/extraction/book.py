@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from scrapeyard.builtin.extraction.confidence import FieldAnswer
+from scrapeyard.builtin.extraction.confidence import NOT_IN_PAGE, FieldAnswer
 from scrapeyard.builtin.extraction.fields import FieldSpec, Wanted
 from scrapeyard.builtin.extraction.reading import KnownPattern, LearnTask
 from scrapeyard.builtin.pages.port import Extractor, PageUnreadable, RawPage
@@ -140,11 +140,13 @@ class PatternBook:
         examples = (*others, page)[-MOST_EXAMPLES:]
         absent = tuple(sorted({*lacked, *lesson.absent}))
         after = replace(before, examples=examples, absent=absent, marks=lesson.marks, changed_at=self._clock())
-        pattern = await self._learned(examples) if len(examples) >= LEAST_EXAMPLES else ""
+        is_fixed = before.edited and before.status == "ready"
+        pattern = await self._learned(examples) if len(examples) >= LEAST_EXAMPLES and not is_fixed else ""
         if not pattern or (pattern == before.pattern and before.status == "ready"):
             return after
         log.info("patterns.learned", site=after.site, pattern=after.id, version=before.version + 1, pages=len(examples))
-        return replace(after, pattern=pattern, version=before.version + 1, status="ready", health=PatternHealth())
+        version = before.version + 1
+        return replace(after, pattern=pattern, version=version, status="ready", health=PatternHealth(), edited=False)
 
     async def _learned(self, examples: Sequence[AnsweredPage]) -> str:
         task = LearnTask(examples=tuple((each.url, each.html, each.values) for each in examples))
@@ -191,7 +193,7 @@ def taught_values(fields: Sequence[FieldSpec], answers: Mapping[str, FieldAnswer
     values: dict[str, Any] = {}
     for field in fields:
         answer = answers[field.name]
-        if answer.value is None or answer.confidence < sure or answer.flags:
+        if answer.value is None or answer.confidence < sure or NOT_IN_PAGE in answer.flags:
             values[field.name] = None
         elif field.kind in ("bool", "date"):
             values[field.name] = answer.text

@@ -24,11 +24,11 @@ STRUCTURED = {
     "microdata": 0.95,
     "rdfa": 0.94,
     "opengraph": 0.9,
-    "script": 0.9,
-    "attributes": 0.85,
-    "page": 0.86,
-    "meta": 0.8,
-    "url": 0.7,
+    "script": 0.8,
+    "attributes": 0.7,
+    "page": 0.65,
+    "meta": 0.65,
+    "url": 0.6,
     "assumed": 0.6,
 }
 """By the source that the readers tell."""

@@ -90,7 +90,8 @@ def read(source: str, url: str, task: ReadTask) -> Reading:
     template = marks(tree)
     known = _pattern_for(template, task.patterns)
     found = _by_pattern(tree, url, known, task.fields) if known is not None else {}
-    if not _are_sure(task.fields, found, task, known):
+    needed = [field for field in task.fields if field.required]
+    if not _are_sure(needed if found else task.fields, found, task, known):
         for name, stated in read_stated(source, url, task.fields).items():
             found.setdefault(name, []).extend(stated)
     told = Reading(
@@ -99,7 +100,7 @@ def read(source: str, url: str, task: ReadTask) -> Reading:
         absent=_absent(found, task, known),
         marks=template,
     )
-    if _are_sure([field for field in task.fields if field.required], found, task, known):
+    if _are_sure(needed, found, task, known):
         return told
     pieces = pieces_of(tree) if task.room else []
     html = tree.html() if task.room else ""

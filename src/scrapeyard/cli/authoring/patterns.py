@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.common.options import AllowPrivate, AsJson, Commands
+from scrapeyard.cli.common.options import DEFAULT_URL, AllowPrivate, AsJson, Commands, ServerUrl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 
 MAX_FILE = 20 * 2**20
 """Bytes of a page or of a list of examples."""
-group = Commands(help="Learned patterns: learn, apply, check, export.", no_args_is_help=True)
+group = Commands(
+    help="Learned patterns: those of a server, and files: learn, apply, check, export.", no_args_is_help=True
+)
 
 Examples = Annotated[
     Path,
     typer.Argument(
         metavar="EXAMPLES", help="CSV, JSON or JSONL: a row for each page, with its url (or file) and its values."
     ),
+]
+PatternOf = Annotated[
+    str, typer.Argument(metavar="PATTERN", help="A file, or the id of a server's pattern, as `patterns list` shows it.")
 ]
 PatternFile = Annotated[Path, typer.Argument(metavar="PATTERN", help="A pattern, as `patterns learn` writes it.")]
 Pages = Annotated[list[str], typer.Argument(metavar="PAGE...", help="URLs, or files of HTML.")]
@@ -33,6 +38,72 @@ Pages = Annotated[list[str], typer.Argument(metavar="PAGE...", help="URLs, or fi
 def register(app: typer.Typer) -> None:
     """Add the group."""
     app.add_typer(group, name="patterns")
+
+
+@group.command("list")
+def list_stored(
+    site: Annotated[str | None, typer.Option(help="Of this site alone.")] = None,
+    *,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """List what a server has learned of sites, with how it is doing."""
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.listing import pages
+    from scrapeyard.cli.common.output import show_json, show_table
+
+    found = list(pages(Server(url), "/api/patterns", "patterns", 1000, **({"site": site} if site else {})))
+    if as_json:
+        show_json(found)
+        return
+    rows = [
+        (
+            each["id"],
+            each["site"],
+            each["status"],
+            str(each["version"]),
+            str(each["health"]["pages"]),
+            str(each["health"]["asked"]),
+            _rates(each["health"]["fill_rates"]),
+        )
+        for each in found
+    ]
+    show_table(("ID", "SITE", "STATUS", "VERSION", "PAGES", "ASKED", "FOUND"), rows, empty="nothing is learned yet")
+
+
+def _rates(rates: dict[str, float]) -> str:
+    return ", ".join(f"{name} {round(100 * share)} %" for name, share in rates.items())
+
+
+@group.command()
+def show(
+    pattern_id: Annotated[str, typer.Argument(metavar="ID", help="As `patterns list` shows it.")],
+    *,
+    rules: Annotated[bool, typer.Option("--rules", help="Only the rules, as a file for the other commands.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+) -> None:
+    """Show a pattern of a server: its rules, its health and its versions, as JSON."""
+    from scrapeyard.cli.common.output import show_json
+
+    found = _stored(pattern_id, url)
+    show_json(found["pattern"] if rules else found)
+
+
+@group.command()
+def edit(
+    pattern_id: Annotated[str, typer.Argument(metavar="ID", help="As `patterns list` shows it.")],
+    pattern: PatternFile,
+    *,
+    url: ServerUrl = DEFAULT_URL,
+) -> None:
+    """Give a pattern of a server the rules of a file. They become its next version, and stay until it is stale."""
+    import json
+
+    from scrapeyard.cli.common.client import Server
+
+    rules = json.loads(_pattern(pattern).to_json())
+    _, changed = Server(url).call("PUT", f"/api/patterns/{pattern_id}", body={"pattern": rules})
+    _tell(f"version {changed['version']} of {pattern_id} is in force within five seconds")
 
 
 @group.command()
@@ -103,7 +174,7 @@ def check(
 
 @group.command()
 def export(
-    pattern: PatternFile,
+    pattern: PatternOf,
     scraper_id: Annotated[str, typer.Argument(metavar="SITE/TASK", help="The scraper's id, e.g. shop/product.")],
     *,
     folder: Annotated[
@@ -112,6 +183,7 @@ def export(
     host: Annotated[
         list[str] | None, typer.Option(help="A host that the scraper may reach; default: any. May be repeated.")
     ] = None,
+    url: ServerUrl = DEFAULT_URL,
 ) -> None:
     """Write an ordinary scraper that reads pages by this pattern."""
     from scrapeyard.authoring.learned_script import write_scraper
@@ -119,7 +191,7 @@ def export(
 
     where = folder or Path(scraper_id)
     try:
-        written = write_scraper(where, scraper_id, _pattern(pattern), host or [])
+        written = write_scraper(where, scraper_id, _pattern_of(pattern, url), host or [])
     except OSError as error:
         raise BadRequest(f"{where}: cannot be written: {error.strerror}") from None
     for path in written:
@@ -223,6 +295,27 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     if not isinstance(given, list) or not all(isinstance(row, dict) for row in given):
         raise BadRequest(f"{path}: give a list of objects")
     yield from given
+
+
+def _stored(pattern_id: str, url: str) -> dict[str, Any]:
+    from scrapeyard.cli.common.client import Server
+
+    return dict(Server(url).get(f"/api/patterns/{pattern_id}"))
+
+
+def _pattern_of(given: str, url: str) -> "Pattern":
+    """Of a file, or of a server."""
+    import json
+
+    from scrapeyard.errors import BadRequest
+    from scrapeyard_sdk.extract.patterns import Pattern
+
+    if Path(given).is_file() or not given.startswith("pattern_"):
+        return _pattern(Path(given))
+    rules = _stored(given, url)["pattern"]
+    if rules is None:
+        raise BadRequest(f"{given}: nothing is learned yet; it needs two answered pages")
+    return Pattern.from_json(json.dumps(rules))
 
 
 def _pattern(path: Path) -> "Pattern":

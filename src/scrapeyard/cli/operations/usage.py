@@ -7,7 +7,16 @@ import typer
 from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, ServerUrl
 
 _GROUPS = ("day", "client", "scraper", "site")
-_COLUMNS = ("runs", "fetches", "failures", "megabytes", "residential_megabytes", "browser_seconds")
+_COLUMNS = (
+    "runs",
+    "fetches",
+    "failures",
+    "megabytes",
+    "residential_megabytes",
+    "browser_seconds",
+    "ai_tokens",
+    "ai_cost",
+)
 
 
 def register(app: typer.Typer) -> None:

@@ -264,6 +264,8 @@ class StoredPattern(Struct, frozen=True, kw_only=True):
     """Of the template."""
     absent: tuple[str, ...] = ()
     """Fields that pages may be without."""
+    edited: bool = False
+    """Whether a person wrote the rules: they stay until the pattern is stale."""
     examples: tuple[AnsweredPage, ...] = ()
     """Empty in lists: they are large."""
     taught: int = 0

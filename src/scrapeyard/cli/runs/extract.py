@@ -1,0 +1,93 @@
+"""`extract`: fields of a page by name and type, without selectors."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Output, ServerUrl
+from scrapeyard.cli.common.page_options import EngineName
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(extract)
+
+
+def extract(
+    page: Annotated[str, typer.Argument(metavar="PAGE", help="A URL, or a file of HTML.")],
+    *,
+    fields: Annotated[
+        str | None, typer.Option(help="What is wanted: 'title, price: number, in_stock: bool, subtitle?'.")
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="A JSON schema that the data must fit, as JSON or @file, instead of --fields.")
+    ] = None,
+    prompt: Annotated[str | None, typer.Option(help="What is wanted as a sentence, instead of --fields.")] = None,
+    fallback: Annotated[
+        list[str] | None,
+        typer.Option(help="FIELD=SELECTOR: a CSS selector or XPath for what nothing else finds. May be repeated."),
+    ] = None,
+    provider: Annotated[str, typer.Option(help="Which model is asked; `none`: no model.")] = "",
+    samples: Annotated[int, typer.Option(help="How often a model is asked.", min=1, max=5)] = 1,
+    sure: Annotated[float | None, typer.Option(help="Confidence that is enough, 0 to 1.", min=0, max=1)] = None,
+    engine: EngineName = None,
+    page_url: Annotated[str, typer.Option("--page-url", help="Address of a page that is a file.")] = "",
+    wait: Annotated[float, typer.Option(help="Seconds to wait for the end.", min=0.001, max=3600)] = 120.0,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+    output: Output = None,
+) -> None:
+    """Extract fields of a page on a running server. --json also tells how sure each is, and where it stands."""
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.inputs import check_output, read_object, write_result
+    from scrapeyard.cli.common.output import show_json
+
+    check_output(output)
+    wanted = {"fields": fields, "prompt": prompt, "schema": read_object(schema, "--schema") if schema else None}
+    call = _page(page, page_url) | {name: each for name, each in wanted.items() if each is not None}
+    call |= {"fallback": _fallback(fallback)} if fallback else {}
+    ai: dict[str, Any] = {"provider": provider} if provider else {}
+    ai |= {"samples": samples} if samples > 1 else {}
+    more = {"ai": ai or None, "sure": sure, "engine": engine}
+    call |= {name: each for name, each in more.items() if each is not None}
+    _, run = Server(url).call("POST", "/api/extract", body={**call, "wait": wait}, patience=wait + 30)
+    if run.get("status") != "succeeded":
+        typer.echo(f"scrapeyard: not finished in time; it goes on: scrapeyard runs show {run['id']}", err=True)
+        raise typer.Exit(1)
+    result = run["result"]
+    shown = result if as_json else result["data"]
+    if output is not None:
+        write_result(output, shown)
+    else:
+        show_json(shown)
+    for warning in result["warnings"]:
+        typer.echo(f"scrapeyard: {warning}", err=True)
+
+
+def _page(page: str, page_url: str) -> dict[str, Any]:
+    from scrapeyard.cli.common.inputs import complete, is_address
+    from scrapeyard.errors import BadRequest
+
+    path = Path(page)
+    if not path.is_file():
+        if not is_address(page):
+            raise BadRequest(f"{page}: give a URL with http:// or https://, or a file of HTML")
+        return {"url": complete(page)}
+    try:
+        html = path.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise BadRequest(f"{page}: cannot be read: {error.strerror}") from None
+    return {"html": html} | ({"url": page_url} if page_url else {})
+
+
+def _fallback(pairs: list[str]) -> dict[str, str]:
+    from scrapeyard.errors import BadRequest
+
+    found = {}
+    for pair in pairs:
+        name, equals, selector = pair.partition("=")
+        if not equals or not name.strip() or not selector.strip():
+            raise BadRequest(f"--fallback {pair}: write FIELD=SELECTOR")
+        found[name.strip()] = selector.strip()
+    return found
