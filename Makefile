@@ -131,8 +131,8 @@ sbom: $(VENV)/bin/python  ## write dist/scrapeyard.cdx.json: what the lock insta
 
 lock: $(VENV)/bin/python  ## resolve the dependencies again into requirements/*.txt
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra all pyproject.toml -o requirements/run.txt
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra all --extra captcha --extra light pyproject.toml --group test --group check -c requirements/run.txt -o requirements/test.txt
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra all --extra captcha --extra light pyproject.toml --group test --group bench -c requirements/test.txt -o requirements/bench.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra all --extra captcha --extra light --extra local-ai pyproject.toml --group test --group check -c requirements/run.txt -o requirements/test.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra all --extra captcha --extra light --extra local-ai pyproject.toml --group test --group bench -c requirements/test.txt -o requirements/bench.txt
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group docs -o requirements/docs.txt
 
 clean:  ## remove the environment and caches, not the data

@@ -188,7 +188,7 @@ class PatternDocument(Struct, frozen=True, kw_only=True):
     ]
     version: Annotated[int, Meta(description="0: nothing is learned yet.")]
     examples: Annotated[int, Meta(description="Answered pages that it was learned from.")]
-    health: PatternHealthDocument
+    health: Annotated[PatternHealthDocument, Meta(description="How it is doing.")]
     created_at: str
     changed_at: Annotated[str, Meta(description="When it was last learned or edited.")]
 
@@ -212,7 +212,7 @@ class WholePatternDocument(PatternDocument, frozen=True, kw_only=True):
 class PatternPageDocument(Struct, frozen=True, kw_only=True):
     """One page of the listing."""
 
-    patterns: list[PatternDocument]
+    patterns: Annotated[list[PatternDocument], Meta(description="Learned patterns.")]
     next_cursor: Annotated[str | None, NEXT]
 
 

@@ -36,7 +36,7 @@ def test_a_scripts_own_time_is_kept_but_for_the_policys_cap() -> None:
 AGAIN = {
     *(ExitReason.FETCH_CONNECT, ExitReason.FETCH_TIMEOUT, ExitReason.FETCH_PROTOCOL),
     *(ExitReason.FETCH_RATE_LIMITED, ExitReason.FETCH_SITE_DOWN, ExitReason.FETCH_BLOCKED, ExitReason.FETCH_CAPTCHA),
-    *(ExitReason.FETCH_PROXY, ExitReason.BROWSER_TIMEOUT, ExitReason.BROWSER_CRASHED),
+    *(ExitReason.FETCH_PROXY, ExitReason.BROWSER_TIMEOUT, ExitReason.BROWSER_CRASHED, ExitReason.AI_UNAVAILABLE),
 }
 
 

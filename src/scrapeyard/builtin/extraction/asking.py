@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from scrapeyard.builtin.extraction.confidence import ELSEWHERE, INVENTED, NOT_IN_PAGE, QUOTED, Candidate
 from scrapeyard.builtin.extraction.fields import FieldSpec, Kind, read_text, same
-from scrapeyard.builtin.extraction.reduced import Piece
+from scrapeyard.builtin.extraction.reduced import PagePiece
 from scrapeyard.engines.models.port import Question
 from scrapeyard_sdk.extract.patterns.tree import fold
 
@@ -113,7 +113,7 @@ def fields_in(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def candidates_in(
-    answer: Mapping[str, Any], pieces: Sequence[Piece], fields: Sequence[FieldSpec], base: str
+    answer: Mapping[str, Any], pieces: Sequence[PagePiece], fields: Sequence[FieldSpec], base: str
 ) -> dict[str, Candidate]:
     """What a model answered, each value looked up in the page. A field that it did not find is not there."""
     page = PageText(pieces)
@@ -132,17 +132,17 @@ def candidates_in(
 class PageText:
     """The pieces of a page, to look quotes up in."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[PagePiece]) -> None:
         self.pieces = pieces
         self._folded = [fold(f"{piece.text} {piece.link}").casefold() for piece in pieces]
 
-    def at(self, number: Any, quote: str) -> Piece | None:
+    def at(self, number: Any, quote: str) -> PagePiece | None:
         """The piece of this number, if the quote stands there."""
         if isinstance(number, bool) or not isinstance(number, int) or not 0 < number <= len(self.pieces):
             return None
         return self.pieces[number - 1] if _stands_in(quote, self._folded[number - 1]) else None
 
-    def having(self, quote: str) -> Piece | None:
+    def having(self, quote: str) -> PagePiece | None:
         """The first piece with the quote."""
         return next(
             (piece for piece, text in zip(self.pieces, self._folded, strict=True) if _stands_in(quote, text)), None

@@ -11,7 +11,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from scrapeyard.builtin.extraction.confidence import NOT_IN_PAGE, FieldAnswer
-from scrapeyard.builtin.extraction.fields import FieldSpec, Wanted
+from scrapeyard.builtin.extraction.fields import FieldSpec, WantedFields
 from scrapeyard.builtin.extraction.reading import KnownPattern, LearnTask
 from scrapeyard.builtin.pages.port import Extractor, PageUnreadable, RawPage
 from scrapeyard.errors import StoreUnavailable
@@ -35,7 +35,7 @@ class PatternKey(Struct, frozen=True):
     site: str
     client: str
     fields: str
-    """As `Wanted.key`."""
+    """As `WantedFields.key`."""
 
 
 class Lesson(Struct, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ class PatternBook:
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)
 
-    async def teach(self, key: PatternKey, wanted: Wanted, lesson: Lesson) -> StoredPattern | None:
+    async def teach(self, key: PatternKey, wanted: WantedFields, lesson: Lesson) -> StoredPattern | None:
         """Learn from an answered page; the pattern as it is now. None if it could not be kept."""
         if self._store is None:
             return None
@@ -118,7 +118,7 @@ class PatternBook:
             return None
         return await store.get(ranked[-1].id)
 
-    def _new(self, key: PatternKey, wanted: Wanted, lesson: Lesson) -> StoredPattern:
+    def _new(self, key: PatternKey, wanted: WantedFields, lesson: Lesson) -> StoredPattern:
         now = self._clock()
         return StoredPattern(
             id=new_id("pattern"),

@@ -48,7 +48,7 @@ class FieldSpec(Struct, frozen=True, kw_only=True):
     description: str = ""
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class WantedFields(Struct, frozen=True, kw_only=True):
     """All that is wanted of a page."""
 
     fields: tuple[FieldSpec, ...]
@@ -83,7 +83,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
                 validator.iter_errors(data)][:20]  # fmt: skip
 
 
-def wanted_of(given: Mapping[str, Any]) -> Wanted:
+def wanted_of(given: Mapping[str, Any]) -> WantedFields:
     """From `fields` (a line, or a table) or `schema`. Raises BadRequest."""
     if "schema" in given:
         return _of_schema(given["schema"])
@@ -91,7 +91,7 @@ def wanted_of(given: Mapping[str, Any]) -> Wanted:
     specs = list(_of_line(fields) if isinstance(fields, str) else _of_table(fields))
     if not 0 < len(specs) <= MAX_FIELDS or len({each.name for each in specs}) < len(specs):
         raise BadRequest(f"fields: name 1 to {MAX_FIELDS} fields, each once, as in `title, price: number`")
-    return Wanted(fields=tuple(specs))
+    return WantedFields(fields=tuple(specs))
 
 
 def _of_line(line: str) -> Iterator[FieldSpec]:
@@ -132,7 +132,7 @@ def _spec(name: str, kind: str, *, many: bool, required: bool, description: str)
     )
 
 
-def _of_schema(schema: Any) -> Wanted:
+def _of_schema(schema: Any) -> WantedFields:
     if not isinstance(schema, dict) or len(msgspec.json.encode(schema)) > MAX_SCHEMA:
         raise BadRequest(f"schema: give a JSON schema of an object, of at most {MAX_SCHEMA // 1024} KB")
     if b'"$ref"' in msgspec.json.encode(schema):
@@ -144,7 +144,7 @@ def _of_schema(schema: Any) -> Wanted:
     specs = tuple(_properties(schema, "", _MAX_DEPTH, required=True))
     if not 0 < len(specs) <= MAX_FIELDS:
         raise BadRequest(f"schema: give an object with 1 to {MAX_FIELDS} properties, those of objects in it included")
-    return Wanted(fields=specs, schema=schema)
+    return WantedFields(fields=specs, schema=schema)
 
 
 def _properties(schema: Mapping[str, Any], path: str, depth: int, *, required: bool) -> Iterator[FieldSpec]:

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from scrapeyard.builtin.extraction.asking import candidates_in, fields_in, question_for, question_for_prompt
 from scrapeyard.builtin.extraction.book import Lesson, PatternBook, PatternKey, as_known, taught_values
 from scrapeyard.builtin.extraction.confidence import NOT_IN_PAGE, Candidate, FieldAnswer, weigh
-from scrapeyard.builtin.extraction.fields import Wanted, same, wanted_of
-from scrapeyard.builtin.extraction.reading import Reading, ReadTask
+from scrapeyard.builtin.extraction.fields import WantedFields, same, wanted_of
+from scrapeyard.builtin.extraction.reading import PageReading, ReadTask
 from scrapeyard.builtin.pages.port import Extractor, RawPage
 from scrapeyard.builtin.services import Services
 from scrapeyard.engines.models.port import ModelAnswer, ModelFailed
@@ -81,7 +81,7 @@ class Ladder:
             selectors=given.get("fallback") or {},
         )
 
-    async def wanted(self, given: Mapping[str, Any], services: Services, options: LadderOptions) -> Wanted:
+    async def wanted(self, given: Mapping[str, Any], services: Services, options: LadderOptions) -> WantedFields:
         """The fields of an input; a sentence is read by a model. Raises BadRequest or ModelFailed."""
         if "prompt" not in given:
             return wanted_of(given)
@@ -91,12 +91,14 @@ class Ladder:
             raise BadRequest("prompt: the model named no fields; write which you want, or give `fields`")
         return wanted_of({"fields": fields})
 
-    async def read(self, page: PageSource, wanted: Wanted, options: LadderOptions, services: Services) -> Extracted:
+    async def read(
+        self, page: PageSource, wanted: WantedFields, options: LadderOptions, services: Services
+    ) -> Extracted:
         """Climb as far as needed. Raises PageUnreadable."""
         return await _Climb(self._extractor, self._book, page, wanted, (options, services)).climb()
 
     async def teach(
-        self, page: PageSource, wanted: Wanted, values: Mapping[str, Any], services: Services
+        self, page: PageSource, wanted: WantedFields, values: Mapping[str, Any], services: Services
     ) -> StoredPattern | None:
         """Learn from a page that a person answered. Raises PageUnreadable."""
         task = ReadTask(fields=wanted.fields, sure=1.0, room=1)
@@ -109,10 +111,10 @@ class Ladder:
         return await self._book.teach(PatternKey(page.site, services.client, wanted.key), wanted, lesson)
 
 
-async def read_page(extractor: Extractor, page: PageSource, task: ReadTask) -> Reading:
+async def read_page(extractor: Extractor, page: PageSource, task: ReadTask) -> PageReading:
     """Do a task with a page, where it can do no harm. Raises PageUnreadable."""
     raw = RawPage(url=page.url, body=page.body, encoding=page.encoding, task=to_builtins(task))
-    return convert(await extractor.extract(raw), Reading)
+    return convert(await extractor.extract(raw), PageReading)
 
 
 class _Climb:
@@ -123,7 +125,7 @@ class _Climb:
         extractor: Extractor,
         book: PatternBook,
         page: PageSource,
-        wanted: Wanted,
+        wanted: WantedFields,
         how: tuple[LadderOptions, Services],
     ) -> None:
         self._extractor = extractor
@@ -146,7 +148,7 @@ class _Climb:
                 reading = await self._look(now)
             return await (self._ask(reading) if reading.shown else self._settled(reading))
 
-    async def _look(self, patterns: Sequence[StoredPattern]) -> Reading:
+    async def _look(self, patterns: Sequence[StoredPattern]) -> PageReading:
         """The steps without a model."""
         options = self._options
         task = ReadTask(
@@ -158,7 +160,7 @@ class _Climb:
         )
         return await read_page(self._extractor, self._page, task)
 
-    async def _ask(self, reading: Reading) -> Extracted:
+    async def _ask(self, reading: PageReading) -> Extracted:
         """A model, and what it teaches."""
         options, fields = self._options, self._wanted.fields
         question = question_for(
@@ -175,11 +177,16 @@ class _Climb:
         said = {name: [*reading.candidates.get(name, ()), each] for name, each in found.items()}
         settled = await self._settled(replace(reading, candidates={**reading.candidates, **said}), asked=True)
         settled.models = models
+        settled.warnings += [
+            f"{name}: the model gave a value that does not stand in the page"
+            for name, each in found.items()
+            if NOT_IN_PAGE in each.flags
+        ]
         if options.learn and reading.html:
             settled.pattern = await self._teach(reading, settled.answers) or settled.pattern
         return settled
 
-    async def _teach(self, reading: Reading, answers: Mapping[str, FieldAnswer]) -> StoredPattern | None:
+    async def _teach(self, reading: PageReading, answers: Mapping[str, FieldAnswer]) -> StoredPattern | None:
         """Only a page that has at least half of its fields for sure teaches anything."""
         values = taught_values(self._wanted.fields, answers, self._options.sure)
         there = sum(value is not None for value in values.values())
@@ -190,26 +197,24 @@ class _Climb:
         lesson = Lesson(page=example, marks=reading.marks, absent=absent)
         return await self._book.teach(self._key, self._wanted, lesson)
 
-    async def _settled(self, reading: Reading, *, asked: bool = False) -> Extracted:
+    async def _settled(self, reading: PageReading, *, asked: bool = False) -> Extracted:
         """The answers, with the user's selectors as the last step."""
         candidates = dict(reading.candidates)
         for name, selected in reading.selected.items():
             if weigh(candidates.get(name, ())).confidence < self._options.sure:
                 candidates[name] = [*candidates.get(name, ()), *selected]
         answers = {each.name: weigh(candidates.get(each.name, ())) for each in self._wanted.fields}
-        warnings = []
-        for name, answer in answers.items():
-            if self._options.invented == "refuse" and NOT_IN_PAGE in answer.flags:
-                warnings.append(f"{name}: the model's value does not stand in the page and is left out")
-                answers[name] = FieldAnswer(flags=answer.flags)
+        if self._options.invented == "refuse":
+            invented = [name for name, answer in answers.items() if NOT_IN_PAGE in answer.flags]
+            answers |= {name: FieldAnswer(flags=answers[name].flags) for name in invented}
         patterns = await self._book.known(self._key)
         pattern = next((each for each in patterns if each.id == reading.pattern), None)
         if pattern is not None and pattern.status == "ready":
             await self._book.note(pattern, answers, asked=asked)
-        return Extracted(answers=answers, warnings=warnings, pattern=pattern)
+        return Extracted(answers=answers, pattern=pattern)
 
 
-def _is_ready(reading: Reading, patterns: Sequence[StoredPattern]) -> bool:
+def _is_ready(reading: PageReading, patterns: Sequence[StoredPattern]) -> bool:
     return any(each.id == reading.pattern and each.status == "ready" for each in patterns)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from scrapeyard.builtin.extraction.confidence import SELECTED, Candidate, FieldAnswer, pattern_reliability, weigh
 from scrapeyard.builtin.extraction.fields import FieldSpec, read_text
 from scrapeyard.builtin.extraction.readers import read_stated
-from scrapeyard.builtin.extraction.reduced import Piece, pieces_of, shown
+from scrapeyard.builtin.extraction.reduced import PagePiece, pieces_of, shown
 from scrapeyard.builtin.pages.port import RawPage
 from scrapeyard_sdk.extract.patterns import Example, FoundField, Pattern, PatternInvalid, learn
 from scrapeyard_sdk.extract.patterns.template import ALIKE, likeness, marks
@@ -55,7 +55,7 @@ class LearnTask(Struct, frozen=True, kw_only=True, tag="learn"):
 Task = ReadTask | LearnTask
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class PageReading(Struct, frozen=True, kw_only=True):
     """What was found."""
 
     candidates: dict[str, list[Candidate]]
@@ -66,7 +66,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     marks: tuple[int, ...] = ()
     selected: dict[str, list[Candidate]] = {}
     """What the user's selectors find: the last step."""
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[PagePiece, ...] = ()
     shown: str = ""
     html: str = ""
     """The page as an example; empty if it is too long, or was sure at once."""
@@ -84,7 +84,7 @@ def read_task(source: str, page: RawPage) -> dict[str, Any]:
     return msgspec.to_builtins(read(source, page.url, task))  # type: ignore[no-any-return]
 
 
-def read(source: str, url: str, task: ReadTask) -> Reading:
+def read(source: str, url: str, task: ReadTask) -> PageReading:
     """What the site's pattern finds, what the page states, and the page for a model if that is not enough."""
     tree = PageTree(source)
     template = marks(tree)
@@ -94,7 +94,7 @@ def read(source: str, url: str, task: ReadTask) -> Reading:
     if not _are_sure(needed if found else task.fields, found, task, known):
         for name, stated in read_stated(source, url, task.fields).items():
             found.setdefault(name, []).extend(stated)
-    told = Reading(
+    told = PageReading(
         candidates=found,
         pattern=known.id if known is not None else "",
         absent=_absent(found, task, known),

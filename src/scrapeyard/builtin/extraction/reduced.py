@@ -73,7 +73,7 @@ _LETTERS = re.compile(r"[\u200b-\u200f\u2060-\u2064\u00ad\ufeff\U000e0000-\U000e
 """Characters without a shape, which can hide an order or split its words."""
 
 
-class Piece(Struct, frozen=True):
+class PagePiece(Struct, frozen=True):
     """One numbered piece of a page."""
 
     text: str
@@ -85,15 +85,15 @@ class Piece(Struct, frozen=True):
     """Whether it likely belongs to a menu or a footer."""
 
 
-def pieces_of(tree: PageTree) -> list[Piece]:
+def pieces_of(tree: PageTree) -> list[PagePiece]:
     """The pieces of a page in its order: blocks of text, cells of tables, pictures, and what the head says."""
     found = [*_head(tree), *_body(tree)][:MAX_PIECES]
     return _without_menus([each for each in found if not is_order(each.text) and not is_order(each.link)])
 
 
-def _without_menus(pieces: list[Piece]) -> list[Piece]:
+def _without_menus(pieces: list[PagePiece]) -> list[PagePiece]:
     """With long rows of links marked as aside."""
-    kept, row = list[Piece](), list[Piece]()
+    kept, row = list[PagePiece](), list[PagePiece]()
     for piece in (*pieces, None):
         if piece is not None and piece.link and piece.tag in ("a", "li"):
             row.append(piece)
@@ -110,7 +110,7 @@ def is_order(text: str) -> bool:
     return _ORDERS.search(_LETTERS.sub("", text)) is not None
 
 
-def shown(pieces: list[Piece], room: int, *, links: bool = False) -> str:
+def shown(pieces: list[PagePiece], room: int, *, links: bool = False) -> str:
     """The pieces as lines, `[number] tag: text`. Where they do not all fit, menus and footers go first, then the end.
     With `links`, each tells where it leads."""
     lines = [f"[{number}] {_line(piece, links)}" for number, piece in enumerate(pieces, 1)]
@@ -123,12 +123,12 @@ def shown(pieces: list[Piece], room: int, *, links: bool = False) -> str:
     return "\n".join(lines[number] for number in sorted(kept))
 
 
-def _line(piece: Piece, links: bool) -> str:
+def _line(piece: PagePiece, links: bool) -> str:
     text = piece.text if len(piece.text) <= _SHOWN else f"{piece.text[:_SHOWN]}…"
     return f"{piece.tag}: {text}" + (f" → {piece.link[:200]}" if piece.link and (links or piece.tag == "time") else "")
 
 
-def _head(tree: PageTree) -> Iterator[Piece]:
+def _head(tree: PageTree) -> Iterator[PagePiece]:
     for element in tree.elements("//head/title"):
         yield from _piece("".join(element.itertext()), element, "title")
     for element in tree.elements("//meta[@content]"):
@@ -137,7 +137,7 @@ def _head(tree: PageTree) -> Iterator[Piece]:
             yield from _piece(element.get("content"), element, f"meta {name}")
 
 
-def _body(tree: PageTree) -> Iterator[Piece]:
+def _body(tree: PageTree) -> Iterator[PagePiece]:
     root = next(iter(tree.elements("//body")), None)
     places = _Places(root) if root is not None else None
     block, texts = None, list[str]()
@@ -154,20 +154,22 @@ def _body(tree: PageTree) -> Iterator[Piece]:
     for element in tree.elements("//body//img[@src]")[:100]:
         if places is not None and not places.is_hidden(element):
             alt = fold(element.get("alt") or "")
-            yield Piece(alt[:MAX_PIECE], _path(element), "img", (element.get("src") or "")[:500], places.aside(element))
+            yield PagePiece(
+                alt[:MAX_PIECE], _path(element), "img", (element.get("src") or "")[:500], places.aside(element)
+            )
 
 
-def _closed(block: Any, texts: list[str], places: "_Places") -> Iterator[Piece]:
+def _closed(block: Any, texts: list[str], places: "_Places") -> Iterator[PagePiece]:
     if block is None or places.is_hidden(block):
         return
     yield from _piece(" ".join(texts), block, block.tag, aside=places.aside(block))
 
 
-def _piece(text: str, element: Any, tag: str, *, aside: bool = False) -> Iterator[Piece]:
+def _piece(text: str, element: Any, tag: str, *, aside: bool = False) -> Iterator[PagePiece]:
     text = fold(text)
     if text:
         link = next((found for child in (element, *element.iterchildren()) if (found := _link(child))), "")
-        yield Piece(text[:MAX_PIECE], _path(element), tag, link, aside)
+        yield PagePiece(text[:MAX_PIECE], _path(element), tag, link, aside)
 
 
 def _link(element: Any) -> str:

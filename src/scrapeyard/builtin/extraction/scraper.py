@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from scrapeyard.builtin.extraction.fields import KINDS, MAX_DESCRIPTION, MAX_FIELDS, Wanted
+from scrapeyard.builtin.extraction.fields import KINDS, MAX_DESCRIPTION, MAX_FIELDS, WantedFields
 from scrapeyard.builtin.extraction.ladder import Extracted, Ladder, PageSource
 from scrapeyard.builtin.fetching import content_type
 from scrapeyard.builtin.pages.kinds import HTML, kind_of
@@ -223,7 +223,7 @@ class ExtractScraper:
         page = PageSource(url=response.url, body=response.body, encoding=response.encoding, site=site)
         return page, response.status
 
-    async def _learn(self, services: Services, given: Mapping[str, Any], wanted: Wanted) -> list[str]:
+    async def _learn(self, services: Services, given: Mapping[str, Any], wanted: WantedFields) -> list[str]:
         """Learn from the examples of the call; warnings about those that are of no use."""
         warnings = []
         for number, example in enumerate(given.get("examples") or (), 1):
@@ -242,18 +242,18 @@ class ExtractScraper:
         return self._sites.of(host) if host else ""
 
 
-def _is_wanted(name: str, wanted: Wanted) -> bool:
+def _is_wanted(name: str, wanted: WantedFields) -> bool:
     return any(field.name == name for field in wanted.fields)
 
 
-def _check_names(given: Mapping[str, Any], wanted: Wanted) -> None:
+def _check_names(given: Mapping[str, Any], wanted: WantedFields) -> None:
     named = [*(given.get("fallback") or ()), *(name for each in given.get("examples") or () for name in each["values"])]
     unknown = sorted({name for name in named if not _is_wanted(name, wanted)})
     if unknown:
         raise BadRequest(f"fallback and examples name fields that are not wanted: {', '.join(unknown)[:300]}")
 
 
-def _data(wanted: Wanted, found: Extracted, least: float, status: int | None) -> dict[str, Any]:
+def _data(wanted: WantedFields, found: Extracted, least: float, status: int | None) -> dict[str, Any]:
     """The values that are sure enough. Raises FetchFailed (`bad_result`) if they do not fit the schema."""
     values = {
         name: answer.value

@@ -26,6 +26,7 @@ DESCRIPTION: Final = (
 TAGS: Final = {
     "scrape": "Run a scraper, or read one page.",
     "crawl": "Crawl a site, or list its URLs.",
+    "extract": "Extract data to a schema, and see what was learned of sites.",
     "runs": "Look runs up, follow and cancel them.",
     "jobs": "Run a scraper on a list, a sitemap or the links of pages; results and exports.",
     "exports": "Files made of the results of a job.",
