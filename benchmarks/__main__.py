@@ -21,6 +21,7 @@ BENCHES = {
     "engine": "benchmarks.engine",
     "extraction": "benchmarks.extraction",
     "jobs": "benchmarks.jobs",
+    "ladder": "benchmarks.ladder",
     "limits": "benchmarks.limits",
     "page": "benchmarks.dashboard",
     "patterns": "benchmarks.patterns",

@@ -82,6 +82,10 @@ class NoServices:
         """Refused."""
         raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"a benchmark solves nothing: {len(image)} bytes")
 
+    async def extract(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Refused."""
+        raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"a benchmark extracts nothing: {len(given)} options")
+
     async def close_browser(self, number: int) -> None:
         """Nothing is open."""
 

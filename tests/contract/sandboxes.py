@@ -123,6 +123,12 @@ class Served:
         assert number in self.browsers
         return f"token of tab {tab} within {seconds}"
 
+    async def extract(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Tells what it was asked."""
+        if "html" not in given:
+            raise BadRequest("html: missing")
+        return {"data": {"asked": given}, "fields": {}}
+
     async def solve_image(self, image: bytes) -> str:
         if image == b"not this":
             raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, "not by policy")

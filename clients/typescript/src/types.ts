@@ -1933,6 +1933,7 @@ export type PatternDocument = {
   version: number;
   /** Answered pages that it was learned from. */
   examples: number;
+  /** How it is doing. */
   health: PatternHealthDocument;
   /** When it was created. */
   created_at: string;
@@ -1954,6 +1955,7 @@ export type PatternHealthDocument = {
 
 /** One page of the listing. */
 export type PatternPageDocument = {
+  /** Learned patterns. */
   patterns: Array<PatternDocument>;
   /** Give it as `cursor` for the next page; null on the last. */
   next_cursor: string | null;
@@ -3610,6 +3612,7 @@ export type WholePatternDocument = {
   version: number;
   /** Answered pages that it was learned from. */
   examples: number;
+  /** How it is doing. */
   health: PatternHealthDocument;
   /** When it was created. */
   created_at: string;

@@ -23,6 +23,8 @@ from scrapeyard_sdk.extract.patterns.template import ALIKE, likeness
 
 log = get_log("patterns")
 LEAST_EXAMPLES, MOST_EXAMPLES = 2, 5
+TEACHING = 0.7
+"""Confidence from which on a value teaches: a wrong one among several is outvoted."""
 FRESH_SECONDS = 5.0
 """How long what was read of the store is used again."""
 _KEPT = 2000
@@ -188,12 +190,12 @@ def as_known(patterns: Sequence[StoredPattern]) -> tuple[KnownPattern, ...]:
     )
 
 
-def taught_values(fields: Sequence[FieldSpec], answers: Mapping[str, FieldAnswer], sure: float) -> dict[str, Any]:
+def taught_values(fields: Sequence[FieldSpec], answers: Mapping[str, FieldAnswer]) -> dict[str, Any]:
     """What a page teaches: sure values, as patterns read them. A yes, a no or a date is taught as the page has it."""
     values: dict[str, Any] = {}
     for field in fields:
         answer = answers[field.name]
-        if answer.value is None or answer.confidence < sure or NOT_IN_PAGE in answer.flags:
+        if answer.value is None or answer.confidence < TEACHING or NOT_IN_PAGE in answer.flags:
             values[field.name] = None
         elif field.kind in ("bool", "date"):
             values[field.name] = answer.text

@@ -1,6 +1,6 @@
 """How sure a value is: what each way to it is worth, and what it means that ways agree or not.
 
-Each way has a reliability: the share of its values that are right, as the benchmark `extraction-ladder` measures it.
+Each way has a reliability: the share of its values that are right, as the benchmark `ladder` measures it.
 Ways that agree count as independent witnesses: their odds multiply. Witnesses for another value divide them. One way
 alone is as sure as its reliability.
 """
@@ -23,10 +23,10 @@ STRUCTURED = {
     "json-ld": 0.96,
     "microdata": 0.95,
     "rdfa": 0.94,
-    "opengraph": 0.9,
+    "opengraph": 0.85,
     "script": 0.8,
     "attributes": 0.7,
-    "page": 0.65,
+    "page": 0.8,
     "meta": 0.65,
     "url": 0.6,
     "assumed": 0.6,

@@ -188,7 +188,7 @@ class _Climb:
 
     async def _teach(self, reading: PageReading, answers: Mapping[str, FieldAnswer]) -> StoredPattern | None:
         """Only a page that has at least half of its fields for sure teaches anything."""
-        values = taught_values(self._wanted.fields, answers, self._options.sure)
+        values = taught_values(self._wanted.fields, answers)
         there = sum(value is not None for value in values.values())
         if not there or 2 * there < len(values):
             return None

@@ -135,7 +135,7 @@ def _of_product(tree: LexborHTMLParser, url: str, fields: Sequence[FieldSpec]) -
         name = _PRODUCT_OF.get(_plain_name(field.name), "")
         if not name:
             continue
-        source = product["sources"].get(name, "page")
+        source = product["sources"].get(name, "meta" if name in ("name", "description") else "page")
         value = product.get(name)
         if name == "availability" and field.kind != "bool":
             value = product.get("availability_detail") or value
