@@ -3,7 +3,7 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0028');
+INSERT INTO "alembic_version" VALUES('0029');
 
 CREATE TABLE alerts (
 	id TEXT NOT NULL, 
