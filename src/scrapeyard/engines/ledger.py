@@ -49,6 +49,7 @@ class Ledger:
         """`warn` tells the author of the run that a budget is nearly used up; None: nobody."""
         self._requests = self._bytes = self._residential = 0
         self._seconds = 0.0
+        self._ai_tokens, self._ai_cost = 0, 0.0
         self.bytes_by_class: dict[str, int] = {}
         """`direct` stands for no proxy."""
         self.solver_calls = 0
@@ -71,12 +72,19 @@ class Ledger:
     def spent(self) -> Spent:
         """What was used up so far."""
         return Spent(
-            requests=self._requests, bytes=self._bytes, residential_bytes=self._residential, seconds=self._seconds
+            requests=self._requests,
+            bytes=self._bytes,
+            residential_bytes=self._residential,
+            seconds=self._seconds,
+            ai_tokens=self._ai_tokens,
+            ai_cost=self._ai_cost,
         )
 
     def write(self, spent: Spent, proxy_class: str) -> None:
         """Add what was used up."""
         self.add(proxy_class, requests=spent.requests, size=spent.bytes, seconds=spent.seconds)
+        self._ai_tokens += spent.ai_tokens
+        self._ai_cost += spent.ai_cost
 
     def add(self, proxy_class: str, *, requests: int = 0, size: int = 0, seconds: float = 0.0) -> None:
         """The same in numbers; `size` counts bytes, by the class of the proxy they came through."""
