@@ -11,6 +11,7 @@ from scrapeyard.builtin.services import Run, Services, with_fetch
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import PatternStore
+from scrapeyard.wiring.engine import Up
 
 if TYPE_CHECKING:
     from scrapeyard.builtin.extraction.book import PatternBook
@@ -35,6 +36,15 @@ def all_builtins(extractor: Extractor | None = None, extract: Run | None = None)
         EXTRACT: make_extract(run_extract),
         MAP: make_map(with_fetch(run_map)),
     }
+
+
+async def start_builtins(
+    extractor: Extractor, settings: Settings, patterns: PatternStore, up: Up
+) -> dict[str, Builtin]:
+    """Those of a worker, with what they need started by `up`."""
+    book, extract = make_ladder(extractor, settings, patterns)
+    await up(book.start, book.stop)
+    return all_builtins(extractor, extract)
 
 
 def make_ladder(

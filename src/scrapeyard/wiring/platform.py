@@ -43,7 +43,7 @@ from scrapeyard.telemetry.metrics import Metrics
 from scrapeyard.telemetry.otlp import make_collector
 from scrapeyard.telemetry.traces import POST_SECONDS, TraceExporter
 from scrapeyard.wiring.backends import make_blobs, make_limiter, make_masking, make_queue, make_store
-from scrapeyard.wiring.builtins import all_builtins, make_ladder
+from scrapeyard.wiring.builtins import start_builtins
 from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.data_folder import make_pepper, open_for_children
 from scrapeyard.wiring.engine import WebParts, start_engine
@@ -337,8 +337,6 @@ class Platform:
         settings = self.settings
         extractor = ProcessExtractor()
         await self._up(extractor.start, extractor.stop)
-        book, extract = make_ladder(extractor, settings, base.store.patterns)
-        self._stack.push_async_callback(book.stop)
         captchas = Captchas(settings.captcha)
         await self._up(captchas.start, captchas.stop)
         return AttemptParts(
@@ -347,7 +345,7 @@ class Platform:
             sandbox=sandbox,
             engine=base.engine,
             blobs=base.blobs,
-            builtins=all_builtins(extractor, extract),
+            builtins=await start_builtins(extractor, settings, base.store.patterns, self._up),
             checker=InputChecker(),
             state=self._state or base.store.state,
             browser=base.engine.browsers,

@@ -68,6 +68,9 @@ class PatternBook:
         """Whether answers are kept."""
         return self._store is not None
 
+    async def start(self) -> None:
+        """Ready. Starts nothing."""
+
     async def stop(self) -> None:
         """Write what was counted. May be called twice."""
         await self._write_health()
