@@ -11,10 +11,10 @@ from scrapeyard.builtin.services import Run, Services, with_fetch
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import PatternStore
-from scrapeyard.wiring.engine import Up
 
 if TYPE_CHECKING:
     from scrapeyard.builtin.extraction.book import PatternBook
+    from scrapeyard.wiring.engine import Up
 
 
 def all_builtins(extractor: Extractor | None = None, extract: Run | None = None) -> dict[str, Builtin]:
@@ -39,7 +39,7 @@ def all_builtins(extractor: Extractor | None = None, extract: Run | None = None)
 
 
 async def start_builtins(
-    extractor: Extractor, settings: Settings, patterns: PatternStore, up: Up
+    extractor: Extractor, settings: Settings, patterns: PatternStore, up: "Up"
 ) -> dict[str, Builtin]:
     """Those of a worker, with what they need started by `up`."""
     book, extract = make_ladder(extractor, settings, patterns)
