@@ -1,6 +1,7 @@
 """From a job's source to its items in the store, under a lease, in two steps that can be repeated after a crash."""
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, closing
@@ -22,9 +23,10 @@ from scrapeyard.inputs.source import FOLLOWED, READ_IN, Shape, SitemapSource, Ur
 from scrapeyard.inputs.spool import ListSummary, RowCount, read_spool, write_spool
 from scrapeyard.model import FetchPolicy, Scraper, may_help_later
 from scrapeyard.model.events import JobEventKind
-from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.model.job import Job, JobStatus, NewItem
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemStore
 from scrapeyard.store.ports.operations import LeaderStore
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
@@ -102,6 +104,50 @@ class Leases:
             log.warning("intake.lease_kept", job=role.removeprefix("reading "), error=error.message)
 
 
+EARLY = "early"
+"""The source of blocks that were added before the list was read whole."""
+_EARLY_SECONDS = 1.0
+
+
+class EarlyItems:
+    """Adds the items of a source to its job while the source is still read, so that they begin at once.
+
+    If it cannot add all of them, the file of the list is added as a whole afterwards, and so it is after a crash: items
+    that are there already add nothing.
+    """
+
+    def __init__(self, items: ItemStore, job_id: str, lease: Lease, clock: Callable[[], float]) -> None:
+        self._items = items
+        self._job_id = job_id
+        self._lease = lease
+        self._clock = clock
+        self._is_open = True
+        self._held: list[NewItem] = []
+        self._added_at = 0.0
+        self.took_all = False
+        """Whether every item was added, once all are read."""
+
+    async def watch(self, shaped: AsyncIterator[Shaped]) -> AsyncIterator[Shaped]:
+        """Pass on what is read, and add its items in blocks: the first at once, later ones when they are full or a
+        second has passed."""
+        async for some in shaped:
+            self._held += some.items
+            while len(self._held) >= ITEM_BLOCK or (self._held and self._clock() - self._added_at >= _EARLY_SECONDS):
+                await self._add()
+            yield some
+        while self._held:
+            await self._add()
+        self.took_all = self._is_open
+
+    async def _add(self) -> None:
+        block, self._held = self._held[:ITEM_BLOCK], self._held[ITEM_BLOCK:]
+        self._is_open = self._is_open and self._lease.held
+        if self._is_open:
+            now = self._added_at = self._clock()
+            number = secrets.randbits(62)  # after a crash, blocks of another reading may be there
+            self._is_open = await self._items.add(self._job_id, block, number, now, source=EARLY) is not None
+
+
 ATTEMPTS = 3
 PAUSE_SECONDS = 5.0
 LIST_SECONDS = 600.0
@@ -173,8 +219,7 @@ class ItemImporter:
 
     async def _fill(self, job: Job, lease: Lease) -> None:
         try:
-            await self._read(job)
-            summary = await self._add(job, lease)
+            summary = await self._read(job, lease) or await self._add(job, lease)
         except (BadRequest, FetchFailed, NotFound, ScraperInvalid) as error:
             await self._fail(job, error)
         else:
@@ -182,21 +227,20 @@ class ItemImporter:
                 await self._end(job, summary)
         await self._tidy(job)
 
-    async def _read(self, job: Job) -> None:
-        """Spool the source, unless that was already done."""
+    async def _read(self, job: Job, lease: Lease) -> ListSummary | None:
+        """Spool the source, unless that was already done. None if its items are still to be added."""
         if await self._blobs.size(keys.job_list(spool_of(job))) is not None:
-            return
+            return None
         source = source_of(job)
         if isinstance(source, UrlSource):
-            await self._again(lambda: self._from_url(job, source))
-        elif isinstance(source, SitemapSource):
-            await self._again(lambda: self._from_sitemap(job, source))
-        elif self._clock() - job.created_at < LIST_SECONDS:
+            return await self._again(lambda: self._from_url(job, source, lease))
+        if isinstance(source, SitemapSource):
+            return await self._again(lambda: self._from_sitemap(job, source, lease))
+        if self._clock() - job.created_at < LIST_SECONDS:
             raise BlobsUnavailable("the list that came with the job is not there yet")
-        else:
-            raise NotFound("the list that came with the job is gone; make the job again")
+        raise NotFound("the list that came with the job is gone; make the job again")
 
-    async def _again(self, read: Callable[[], Awaitable[None]]) -> None:
+    async def _again(self, read: Callable[[], Awaitable[ListSummary | None]]) -> ListSummary | None:
         for attempt in range(1, ATTEMPTS):
             try:
                 return await read()
@@ -206,22 +250,38 @@ class ItemImporter:
             await self._pause(PAUSE_SECONDS * attempt)
         return await read()
 
-    async def _from_url(self, job: Job, source: UrlSource) -> None:
+    async def _from_url(self, job: Job, source: UrlSource, lease: Lease) -> ListSummary | None:
         scraper = await self._catalogue.obtain(job.pinned, job.digest)
+        summary: ListSummary | None = None
 
         async def keep(chunks: AsyncIterator[bytes], _: str) -> int:
-            tally = _tally(source.shape)
-            return await self._put(spool_of(job), self._shaped_list(scraper, chunks, source.shape, MAX_LIST), tally)
+            nonlocal summary
+            shaped = self._shaped_list(scraper, chunks, source.shape, MAX_LIST)
+            summary, size = await self._put_early(job, shaped, _tally(source.shape), source.shape, lease)
+            return size
 
         caller = Caller(job_id=job.id, policy=FetchPolicy(robots="ignore", escalate=False))
         await keep_file(self._engine, source.url, caller, keep, MAX_LIST)
+        return summary
 
-    async def _from_sitemap(self, job: Job, source: SitemapSource) -> None:
+    async def _from_sitemap(self, job: Job, source: SitemapSource, lease: Lease) -> ListSummary | None:
         scraper = await self._catalogue.obtain(job.pinned, job.digest)
         caller = caller_of(job)
         sitemaps = Sitemaps(self._engine, source, caller, bounds=self._bounds, pause=self._pause)
         tally = RowCount(reject=source.shape.bad_rows == "reject", may_be_empty=True)
-        await self._put(spool_of(job), self._shaped_sitemap(scraper, sitemaps, source.shape, tally), tally)
+        shaped = self._shaped_sitemap(scraper, sitemaps, source.shape, tally)
+        return (await self._put_early(job, shaped, tally, source.shape, lease))[0]
+
+    async def _put_early(
+        self, job: Job, shaped: AsyncIterator[Shaped], tally: RowCount, shape: Shape, lease: Lease
+    ) -> tuple[ListSummary | None, int]:
+        """Spool a list, and add its items as they come, unless a bad row further on may refuse all of them. The summary
+        (None if items are still to be added) and the size of the file."""
+        early = EarlyItems(self._store.items, job.id, lease, self._clock)
+        size = await self._put(spool_of(job), shaped if shape.bad_rows == "reject" else early.watch(shaped), tally)
+        if not early.took_all:
+            return None, size
+        return _counted(tally.end(), await self._store.items.added(job.id, EARLY)), size
 
     async def _spool(self, job_id: str, shaped: AsyncIterator[Shaped], tally: RowCount) -> ListSummary:
         await self._put(job_id, shaped, tally)
@@ -255,11 +315,11 @@ class ItemImporter:
 
     async def _add(self, job: Job, lease: Lease) -> ListSummary | None:
         """Add every block in order. None if the job accepts no more, or the lease was lost."""
-        block = added = 0
+        block, added = 0, await self._store.items.added(job.id, EARLY)
         async with aclosing(read_spool(self._blobs.stream(keys.job_list(spool_of(job))))) as found:
             async for some in found:
                 if isinstance(some, ListSummary):
-                    return msgspec.structs.replace(some, doubles=some.rows - added)
+                    return _counted(some, added)
                 new = await self._store.items.add(job.id, some, block, self._clock()) if lease.held else None
                 if new is None:
                     return None
@@ -313,6 +373,11 @@ def _unread(job: Job, summary: ListSummary) -> dict[str, Any]:
     gaps = [*summary.gaps, *([] if is_sitemap else left_out)]
     told = {"gaps": gaps, "left_out": left_out if is_sitemap else []}
     return {name: value for name, value in told.items() if value}
+
+
+def _counted(summary: ListSummary, added: int) -> ListSummary:
+    """With the rows that were items already. A source that changed before it was read again may have fewer rows."""
+    return msgspec.structs.replace(summary, doubles=max(0, summary.rows - added))
 
 
 def _tally(shape: Shape) -> RowCount:

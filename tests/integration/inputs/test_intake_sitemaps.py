@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.inputs.sitemaps import SitemapBounds
-from scrapeyard.inputs.source import Shape, SitemapSource, UrlChoice
+from scrapeyard.inputs.source import Shape, SitemapSource, UrlChoice, UrlSource
 from scrapeyard.model.job import Job, JobStatus
+from tests.contract.job_nouns import a_batch
 from tests.integration.intake_stand import Stand, a_stand
+from tests.leaks import PATIENCE
 from tests.sites.site import Asked, Site, chunks, page, reset
 
 SKIP = Shape(bad_rows="skip")
@@ -250,3 +252,51 @@ async def test_a_sitemap_may_spell_its_addresses_as_browsers_take_them(stand: St
         "https://a.example/x%7Cy",
     }
     assert (job.skipped_rows, job.warnings) == (0, ())
+
+
+async def test_items_begin_before_the_sitemap_is_read_whole(stand: Stand, site: Site) -> None:
+    """They are there while the second file has not come; a reader that dies then costs nothing and counts nothing
+    twice."""
+    gate, urls = asyncio.Event(), [f"https://a.example/{number}" for number in range(1200)]
+
+    async def late(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        await gate.wait()
+        await page(urlset(*urls[1100:], "https://a.example/0"))(asked, writer)
+
+    site.routes |= {
+        "/all.xml": page(index(site.url("/a.xml"), site.url("/b.xml"))),
+        "/a.xml": page(urlset(*urls[:1100])),
+        "/b.xml": late,
+    }
+    job = await stand.create(SitemapSource(url=site.url("/all.xml"), shape=SKIP))
+    killed = asyncio.create_task(stand.intake().fill(job))
+    try:
+        await _until_items(stand, job, 1)
+        assert (await stand.job(job)).status is JobStatus.CREATING
+        assert await stand.store.batches.cut(a_batch(job, 10), stand.clock()) is not None
+    finally:
+        killed.cancel()
+        await asyncio.wait((killed,))
+        gate.set()
+    assert await stand.intake().fill(job)
+    after = await stand.job(job)
+    assert (after.status, after.counts.total, after.skipped_rows) == (JobStatus.RUNNING, 1200, 1)
+    assert sorted(await stand.urls(job)) == sorted(urls)
+
+
+async def test_a_list_that_may_be_refused_begins_when_it_is_read_whole(stand: Stand, site: Site) -> None:
+    rows = b"".join(b"https://a.example/%d\n" % number for number in range(1500))
+    site.routes["/list.txt"] = page(rows + b"not an address\n")
+    refused = await stand.create(UrlSource(url=site.url("/list.txt")))
+    assert await stand.intake().fill(refused)
+    assert ((await stand.job(refused)).status, await stand.items(refused)) == (JobStatus.FAILED, [])
+    skipped = await stand.create(UrlSource(url=site.url("/list.txt"), shape=SKIP))
+    assert await stand.intake().fill(skipped)
+    after = await stand.job(skipped)
+    assert (after.counts.total, after.skipped_rows) == (1500, 1)
+
+
+async def _until_items(stand: Stand, job: Job, count: int) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while (await stand.job(job)).counts.total < count:
+            await asyncio.sleep(0.01)

@@ -68,6 +68,14 @@ class SqlItems(SqlPart):
 
         return await self._database.play(work) if is_id(job_id) else None
 
+    async def added(self, job_id: str, source: str) -> int:
+        """How many items all blocks of a source have added."""
+        total = select(func.coalesce(func.sum(BLOCKS.c.added), 0).label("total")).join(
+            JOBS, JOBS.c.number == BLOCKS.c.job
+        )
+        (row,) = await self._database.fetch(total.where(JOBS.c.id == job_id, BLOCKS.c.source == source))
+        return int(row["total"])
+
     async def page(self, job_id: str, where: ItemFilter, cursor: str | None, limit: int) -> ItemPage:
         """A page of at most ITEM_BLOCK items, in list order. It may be short, since items change while they are read.
         Raises BadRequest for an invalid cursor."""

@@ -201,6 +201,9 @@ class ItemStore(Protocol):
         A job that is FINISHING or COMPLETED takes none either; append is for a job that still runs.
         """
 
+    async def added(self, job_id: str, source: str) -> int:
+        """How many items all blocks of a source have added."""
+
     async def page(self, job_id: str, where: ItemFilter, cursor: str | None, limit: int) -> ItemPage:
         """A page, in list order. Raises BadRequest for an invalid cursor."""
 
