@@ -11,7 +11,6 @@ from scrapeyard.dispatch.feeding.feeder import Feeder, FeedLoop
 from scrapeyard.dispatch.feeding.halting import ClientResume
 from scrapeyard.dispatch.upkeep.archiving import Archiving
 from scrapeyard.dispatch.upkeep.finishing import Finish, Finishing
-from scrapeyard.dispatch.upkeep.job_points import JobPoints
 from scrapeyard.dispatch.upkeep.job_retention import JobRetention, OrphanedBlobs, SnapshotRetention
 from scrapeyard.dispatch.upkeep.lost_deliveries import (
     ExpiredBatches,
@@ -20,7 +19,7 @@ from scrapeyard.dispatch.upkeep.lost_deliveries import (
     LostDeliveries,
 )
 from scrapeyard.dispatch.upkeep.retention import Retention
-from scrapeyard.dispatch.upkeep.time_limits import TimeLimits
+from scrapeyard.dispatch.upkeep.running_jobs import JobPoints, TimeLimits
 from scrapeyard.dispatch.upkeep.untaken_lanes import UntakenLanes
 from scrapeyard.errors import ScrapeyardError, StoreUnavailable
 from scrapeyard.model import new_id

@@ -19,9 +19,9 @@ from scrapeyard.store.ports.overrides import pool_place
 from scrapeyard.store.ports.secrets import StoredSecret
 from scrapeyard.store.tables.content import Sealed
 from scrapeyard.store.tables.jobs import JOBS
+from scrapeyard.store.tables.keys import DATA_KEYS, SCRAPER_SECRETS
 from scrapeyard.store.tables.runs import PROXY_POOLS
 from scrapeyard.store.tables.schedules import DELIVERIES, RUN_WATCHES, SCHEDULES
-from scrapeyard.store.tables.secrets import DATA_KEYS, SCRAPER_SECRETS
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("secrets")

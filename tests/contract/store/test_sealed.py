@@ -17,9 +17,9 @@ from scrapeyard.store.ports.overrides import KeptPool
 from scrapeyard.store.ports.secrets import StoredSecret
 from scrapeyard.store.sealed import ClearValues
 from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.tables.keys import SCRAPER_SECRETS
 from scrapeyard.store.tables.runs import PROXY_POOLS
 from scrapeyard.store.tables.schedules import DELIVERIES, RUN_WATCHES
-from scrapeyard.store.tables.secrets import SCRAPER_SECRETS
 from tests.contract.nouns import NOW
 
 OLD, NEW = os.urandom(32), os.urandom(32)

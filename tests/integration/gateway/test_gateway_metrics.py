@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.upkeep.job_points import EVERY_SECONDS, JobPoints
+from scrapeyard.dispatch.upkeep.running_jobs import EVERY_SECONDS, JobPoints
 from scrapeyard.model import ExitReason, Usage, new_id
 from scrapeyard.model.job import Batch
 from tests.integration.gateway_stand import Stand, open_stand

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from scrapeyard.cli.main import app
 from scrapeyard.settings import Settings
+from scrapeyard.wiring.local_commands import rotate
 from scrapeyard.wiring.platform import Platform
-from scrapeyard.wiring.rotation import rotate
 from tests.leaks import PATIENCE
 from tests.sites.site import Site, page
 

@@ -61,7 +61,7 @@ def verify(
     from msgspec import to_builtins
 
     from scrapeyard.cli.common.output import show_json
-    from scrapeyard.wiring.commands.audit import check_audit
+    from scrapeyard.wiring.local_commands import check_audit
 
     check = asyncio.run(check_audit(_expected(expect)))
     if as_json:

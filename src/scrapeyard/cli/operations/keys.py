@@ -11,7 +11,7 @@ from scrapeyard.cli.common.options import AsJson, Commands
 from scrapeyard.cli.operations.schedule import seconds
 
 if TYPE_CHECKING:
-    from scrapeyard.wiring.commands.keys import LocalKeys
+    from scrapeyard.wiring.local_commands import LocalKeys
 
 Done = TypeVar("Done")
 group = Commands(help="Keys of callers: create, list, show, rotate, revoke.")
@@ -234,7 +234,7 @@ class _Local:
     def _run(self, work: "Callable[[LocalKeys], Awaitable[Done]]") -> Done:
         import asyncio
 
-        from scrapeyard.wiring.commands.keys import local_keys
+        from scrapeyard.wiring.local_commands import local_keys
 
         async def opened() -> Done:
             async with local_keys(self._settings) as keys:

@@ -60,7 +60,7 @@ def rotate_master(data_dir: DataDir = None) -> None:
     import asyncio
 
     from scrapeyard.settings import load
-    from scrapeyard.wiring.rotation import rotate
+    from scrapeyard.wiring.local_commands import rotate
 
     typer.echo(asyncio.run(rotate(load({"data_dir": data_dir}))))
 

@@ -1,4 +1,4 @@
-"""Ends jobs whose wall-clock limit is over."""
+"""Jobs that run: their time series is written, and those whose wall-clock limit is over are ended."""
 
 from collections.abc import Callable
 
@@ -7,10 +7,14 @@ from msgspec import Raw
 
 from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Job
+from scrapeyard.store.ports.jobs import PointStore
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")
+EVERY_SECONDS = 5.0
+"""How often a point is noted."""
+THIN_SECONDS = 60.0
 BATCH = 100
 """Maximum jobs ended in one round."""
 
@@ -44,3 +48,27 @@ class TimeLimits:
 
     async def _tell(self, job: Job, kind: JobEventKind, told: dict[str, object]) -> None:
         await self._store.events.add(job.id, kind, Raw(msgspec.json.encode(told)), self._clock())
+
+
+class JobPoints:
+    """Writes points, and removes some of those of long jobs now and then."""
+
+    name = "job_points"
+    waits_after_outage = False
+
+    def __init__(self, points: PointStore, clock: Callable[[], float]) -> None:
+        self._points = points
+        self._clock = clock
+        self._next = 0.0
+        self._thin_at = 0.0
+
+    async def run_once(self) -> None:
+        """One round; does nothing while it is not time."""
+        now = self._clock()
+        if now < self._next:
+            return
+        await self._points.sample(now)
+        if now >= self._thin_at:
+            await self._points.thin(now)
+            self._thin_at = now + THIN_SECONDS
+        self._next = now + EVERY_SECONDS

@@ -1,14 +1,21 @@
-"""Replaces the master key: wraps the data keys anew, while servers go on. What is sealed is not touched."""
+"""Commands on the server's machine that work on the database itself: the first key is made before anybody can call, the
+audit is verified without a server, and the master key is replaced while servers go on."""
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from msgspec.structs import replace
 
 from scrapeyard.errors import BadRequest, SettingsInvalid
-from scrapeyard.model.audit import command_entry
+from scrapeyard.gateway.auth.keys import KeyRing
+from scrapeyard.model.audit import AuditCheck, AuditFault, command_entry
 from scrapeyard.sealing.masters import CommandMasters, FileMasters
 from scrapeyard.sealing.port import Masters, WrappedKey
-from scrapeyard.settings import Settings
+from scrapeyard.settings import Settings, load
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring.backends import make_store
+from scrapeyard.wiring.data_folder import make_pepper
 from scrapeyard.wiring.masters import make_masters
 
 _SAME = (
@@ -54,3 +61,45 @@ async def _rotate(store: SqlStore, masters: Masters) -> str:
 def _wrapped(key: WrappedKey, value: bytes, masters: Masters) -> WrappedKey:
     wrapped = masters.wrap(value)
     return WrappedKey(number=key.number, wrapped=wrapped, master=masters.current, created_at=key.created_at)
+
+
+async def check_audit(expected: tuple[int, str] | None = None) -> AuditCheck:
+    """Verify the audit in the database of the settings. `expected` is a number and the hash that this row had."""
+    store = make_store(load())
+    await store.start()
+    try:
+        check = await store.audit.verify()
+        if expected is None or check.fault is not None:
+            return check
+        number, known = expected
+        found = await store.audit.hash_of(number)
+        if number < check.first or found == known:
+            return check
+        reason = "the row is missing" if found is None else "the row has another hash than it had"
+        return replace(check, fault=AuditFault(number=number, reason=reason))
+    finally:
+        await store.stop()
+
+
+class LocalKeys:
+    """The keys of one database. What a command changes stands in the audit, without a client and an address."""
+
+    def __init__(self, ring: KeyRing, store: SqlStore) -> None:
+        self.ring = ring
+        self._store = store
+
+    async def note(self, action: str, key_id: str, told: object) -> None:
+        """Write a change to the audit."""
+        entry = command_entry(time.time(), action, f"/api/keys/{key_id}", told)
+        await self._store.audit.append([entry])
+
+
+@asynccontextmanager
+async def local_keys(settings: Settings) -> AsyncIterator[LocalKeys]:
+    """Open the database that the settings name. A server that uses it sees a change within a second."""
+    store = make_store(settings)
+    await store.start()
+    try:
+        yield LocalKeys(KeyRing(store.api_keys, make_pepper(settings)), store)
+    finally:
+        await store.stop()
