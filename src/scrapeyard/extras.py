@@ -29,6 +29,7 @@ EXTRAS: Final = {
     "light": Extra("lightpanda", "pages in a light browser", "lightpanda"),
     "local-ai": Extra("xllamacpp", "models on this machine"),
     "masking": Extra("re2", "own patterns of personal data"),
+    "mcp": Extra("mcp", "the Model Context Protocol"),
     "oidc": Extra("jwt", "tokens of an identity provider"),
     "otlp": Extra("opentelemetry.proto", "traces as protobuf and over gRPC"),
     "parquet": Extra("pyarrow", "exports as Parquet"),

@@ -21,6 +21,7 @@ from scrapeyard.cli.crawls import crawl
 from scrapeyard.cli.crawls import map as site_map
 from scrapeyard.cli.doctor import command as doctor
 from scrapeyard.cli.jobs import commands as jobs
+from scrapeyard.cli.mcp import command as mcp
 from scrapeyard.cli.operations import alerts, audit, browser, cache, config, keys, login, schedule, secrets, usage
 from scrapeyard.cli.operations.serve import register_demo, register_serve
 from scrapeyard.cli.operations.sites import register_sites, register_workers
@@ -46,7 +47,7 @@ for register in (
     ),
     *(runs.register, jobs.register, schedule.register),
     *(scrapers.register, register_workers, register_sites, cache.register, alerts.register),
-    *(keys.register, usage.register, audit.register, secrets.register),
+    *(keys.register, usage.register, audit.register, secrets.register, mcp.register),
     *(register_new, dev.register, shell.register, patterns.register),
     *(register_validate, register_record, register_test, register_certify),
     *(register_publish, register_signing, browser.register, doctor.register, config.register, register_demo),
