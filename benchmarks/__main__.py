@@ -23,6 +23,7 @@ BENCHES = {
     "jobs": "benchmarks.jobs",
     "ladder": "benchmarks.ladder",
     "limits": "benchmarks.limits",
+    "lists": "benchmarks.lists",
     "page": "benchmarks.dashboard",
     "patterns": "benchmarks.patterns",
     "repository": "benchmarks.repository",

@@ -216,6 +216,19 @@ class Page:
 
         return read_tables(self._parsed().tree)
 
+    def records(self) -> list[dict[str, Any]]:
+        """The records of the page's main list, found without selectors; empty if it shows none."""
+        from scrapeyard_sdk.extract.lists import read_records
+
+        found = read_records(self._parsed().tree, self.url)
+        return [] if found is None else found.records
+
+    def next_page(self) -> str | None:
+        """Where the list goes on; None on its last page."""
+        from scrapeyard_sdk.extract.lists import read_next_page
+
+        return read_next_page(self._parsed().tree, self.url)
+
     def images(self) -> list[dict[str, str | None]]:
         """Every image: `url`, and `alt`, which is None where the page has no such attribute."""
         from scrapeyard_sdk.extract.page import base_of, read_images

@@ -374,7 +374,7 @@ export type CrawlCall = {
   /** Whether the pages of the site's sitemaps are taken, too. */
   sitemap?: boolean;
   /** What is read of each page beside its head and its links. */
-  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data">;
+  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "records" | "next_page" | "data">;
   /** Whether robots.txt is obeyed. */
   robots?: "ignore" | "obey";
   /** Pages begun a second; null: as fast as the politeness of sites allows. */
@@ -524,7 +524,7 @@ export type DeadLetterDocument = {
   /** The page that linked to it first. */
   referrer: string | null;
   /** Null before the end and where the data is an object: `artifacts` has it. */
-  result: PageResult | ProductResult | SelectResult | unknown;
+  result: PageResult | ProductResult | SelectResult | ListResult | unknown;
   /** Size of the result in bytes. */
   result_bytes: number;
   /** Files that were kept. */
@@ -1031,7 +1031,7 @@ export type ItemDocument = {
   /** The page that linked to it first. */
   referrer: string | null;
   /** Null before the end and where the data is an object: `artifacts` has it. */
-  result: PageResult | ProductResult | SelectResult | unknown;
+  result: PageResult | ProductResult | SelectResult | ListResult | unknown;
   /** Size of the result in bytes. */
   result_bytes: number;
   /** Files that were kept. */
@@ -1114,7 +1114,7 @@ export type JobCall = {
   /** How the links of `start_url` are followed. */
   follow?: Follow;
   /** Which of the large fields to return; the others are null. As `input.formats`. */
-  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data" | "headers">;
+  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "records" | "next_page" | "data" | "headers">;
   /** Whether `markdown` and `html` are the main part of the page, or all that is visible. Default: the main part as `markdown`, all of it as `html`. As `input.only_main`. */
   only_main?: boolean;
   /** Read only the parts of the page that these CSS selectors match. As `input.include_tags`. */
@@ -1614,6 +1614,29 @@ export type Links = {
   artifacts: string;
 };
 
+/** The records of a listing page and of the pages after it, found without selectors. */
+export type ListResult = {
+  /** As asked. */
+  url: string;
+  /** What the site answered for the first page. */
+  status: number;
+  /** In the order of the pages, without what an earlier page had. What a record lacks is null. */
+  records: Array<Record<string, unknown>>;
+  /** By field: its kind, and its place in a record. */
+  columns: Record<string, unknown>;
+  /** The pages that were read, each with its number of new records. */
+  pages: Array<{
+  url: string;
+  records: number;
+}>;
+  /** Where the list goes on; null if it was read to its end. */
+  next_page: string | null;
+  /** Whether the list was read to its end. */
+  complete: boolean;
+  /** What could not be read, and why. */
+  warnings: Array<string>;
+};
+
 /** The process answers. */
 export type LiveDocument = {
   /** Always true. */
@@ -1887,6 +1910,10 @@ export type PageResult = {
   metadata: Record<string, unknown> | null;
   /** `caption`, `header`, `rows` and `markdown`; spanning cells repeated. */
   tables: Array<Record<string, unknown>> | null;
+  /** The main list of the page: `records`, and `columns` with the place of each field; null if none. */
+  records: Record<string, unknown> | null;
+  /** Where the list goes on; null on its last page. */
+  next_page: string | null;
   /** The content of a JSON document or of a feed; null for any other page. */
   data: unknown;
   /** Parts that could not be read, and why; they are null. */
@@ -2356,7 +2383,7 @@ export type RunDocument = {
   /** @deprecated Another name of `finished_at, started_at or created_at, the last that is set`. */
   updated_at?: string | null;
   /** What the scraper returned; null before the end and for a skip. Of a failed run: the records that the script yielded before, or null. */
-  result: PageResult | ProductResult | SelectResult | unknown;
+  result: PageResult | ProductResult | SelectResult | ListResult | unknown;
 };
 
 /** Several runs that have all ended, each saying how. */
@@ -2593,7 +2620,7 @@ export type ScheduledScrape = {
   /** Who is told when a run ends. */
   webhook?: RunWebhookCall | null;
   /** Which of the large fields to return; the others are null. As `input.formats`. */
-  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data" | "headers">;
+  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "records" | "next_page" | "data" | "headers">;
   /** Whether `markdown` and `html` are the main part of the page, or all that is visible. Default: the main part as `markdown`, all of it as `html`. As `input.only_main`. */
   only_main?: boolean;
   /** Read only the parts of the page that these CSS selectors match. As `input.include_tags`. */
@@ -2719,7 +2746,7 @@ export type ScrapeCall = {
   /** Who is told when a run ends. */
   webhook?: RunWebhookCall | null;
   /** Which of the large fields to return; the others are null. As `input.formats`. */
-  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data" | "headers">;
+  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "records" | "next_page" | "data" | "headers">;
   /** Whether `markdown` and `html` are the main part of the page, or all that is visible. Default: the main part as `markdown`, all of it as `html`. As `input.only_main`. */
   only_main?: boolean;
   /** Read only the parts of the page that these CSS selectors match. As `input.include_tags`. */
@@ -3583,7 +3610,7 @@ export type WholeItemDocument = {
   /** The page that linked to it first. */
   referrer: string | null;
   /** Null before the end and where the data is an object: `artifacts` has it. */
-  result: PageResult | ProductResult | SelectResult | unknown;
+  result: PageResult | ProductResult | SelectResult | ListResult | unknown;
   /** Size of the result in bytes. */
   result_bytes: number;
   /** Files that were kept. */

@@ -7,7 +7,20 @@ import msgspec
 from msgspec import Struct
 
 from scrapeyard import __version__
-from scrapeyard.builtin import ACTIONS, ECHO, EXTRACT, MAP, PAGE, PRODUCT, REPLAY, SELECT, scrapers, selecting
+from scrapeyard.builtin import (
+    ACTIONS,
+    ECHO,
+    EXTRACT,
+    LIST,
+    MAP,
+    PAGE,
+    PRODUCT,
+    REPLAY,
+    SELECT,
+    listing,
+    scrapers,
+    selecting,
+)
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.builtin.services import Run, with_fetch
@@ -17,6 +30,8 @@ _BROWSER_LIMITS = Limits(wall_seconds=300)
 """Of the built-ins that perform steps in a browser."""
 _ASKING_LIMITS = Limits(wall_seconds=180)
 """Of the built-in that may wait for a model."""
+_LIST_LIMITS = Limits(wall_seconds=300)
+"""Of the built-in that reads many pages."""
 _ONCE = Defaults(retries=0)
 """Steps may order or send something: they are done again only if the call asks for it."""
 
@@ -62,6 +77,7 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
             ),
             run=with_fetch(selecting.SelectScraper(extractor)),
         ),
+        _list(extractor),
         Builtin(
             scraper=_described(
                 ECHO,
@@ -74,6 +90,18 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
         ),
     )
     return {builtin.scraper.ref.id: builtin for builtin in made}
+
+
+def _list(extractor: Extractor) -> Builtin:
+    described = _described(
+        LIST,
+        name="List",
+        description="The records of a listing page and of the pages after it, found without selectors.",
+        input_schema=listing.LIST_INPUT,
+        output_schema=listing.LIST_OUTPUT,
+        limits=_LIST_LIMITS,
+    )
+    return Builtin(scraper=described, run=with_fetch(listing.ListScraper(extractor)))
 
 
 def make_browser_builtins(run_actions: Run, run_replay: Run) -> dict[str, Builtin]:

@@ -133,6 +133,10 @@ _PAGE_PARTS: dict[str, Any] = {
     "tables": optional(
         told({"type": "array", "items": TABLE}, "`caption`, `header`, `rows` and `markdown`; spanning cells repeated.")
     ),
+    "records": optional(
+        told(TABLE, "The main list of the page: `records`, and `columns` with the place of each field; null if none.")
+    ),
+    "next_page": told(TEXT, "Where the list goes on; null on its last page."),
     "data": {"description": "The content of a JSON document or of a feed; null for any other page."},
 }
 PAGE_OUTPUT: dict[str, Any] = {

@@ -62,6 +62,7 @@ def test_the_list_may_be_narrowed(yard: Yard) -> None:
         "builtin/page": "",
         "builtin/product": "",
         "builtin/select": "",
+        "builtin/list": "",
         "builtin/map": "",
         "lab/lab": "scrapers",
         "shop/price": "team",

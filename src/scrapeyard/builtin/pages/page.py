@@ -10,6 +10,7 @@ from scrapeyard.builtin.pages.clean_html import clean_html, narrowed
 from scrapeyard.builtin.pages.port import DEFAULT, MAX_TEXT, RawPage
 from scrapeyard.builtin.pages.tables import tables_of
 from scrapeyard_sdk.extract.article import read_article
+from scrapeyard_sdk.extract.lists import read_next_page, read_records
 from scrapeyard_sdk.extract.markdown import to_markdown
 from scrapeyard_sdk.extract.page import (
     MAX_FIELD,
@@ -69,6 +70,8 @@ def read_page(source: str, page: RawPage) -> dict[str, Any]:
         "anchors": lambda: read_anchors(part, base, url),
         "images": lambda: read_images(part, base),
         "tables": lambda: tables_of(part, warnings),
+        "records": lambda: _records(part, url),
+        "next_page": lambda: read_next_page(tree, url),
         "html": lambda: clean_html(part.html or "", base, main_only=bool(page.main_only)),
     }
     part = narrowed(tree, page.include_tags, page.exclude_tags, warnings)
@@ -117,6 +120,11 @@ def _product(tree: LexborHTMLParser, url: str) -> dict[str, Any] | None:
     from scrapeyard_sdk.extract.product.product import read_product  # noqa: PLC0415 - its words of many languages load slowly
 
     return read_product(tree, url)
+
+
+def _records(tree: LexborHTMLParser, url: str) -> dict[str, Any] | None:
+    found = read_records(tree, url)
+    return None if found is None else {"records": found.records, "columns": found.columns}
 
 
 def _text(tree: LexborHTMLParser) -> str:

@@ -8,7 +8,7 @@ from scrapeyard.errors import ScrapeyardError
 
 PARTS = (
     *("markdown", "html", "raw_html", "text", "links", "anchors", "article", "metadata", "structured", "product"),
-    *("images", "tables", "data"),
+    *("images", "tables", "records", "next_page", "data"),
 )
 """The large fields, which are present only on request: the input's `formats`."""
 DEFAULT = ("links", "text", "markdown", "data")

@@ -19,7 +19,7 @@ _LIGHT_KINDS = frozenset({JSON, TEXT})
 _START_SECONDS = 0.5
 """How long a page waits for a process that starts, before another one is started for it: most pages take less time than
 a start."""
-_SLOW_PARTS = frozenset({"product", "article", "html", "tables"})
+_SLOW_PARTS = frozenset({"product", "article", "html", "tables", "records"})
 
 
 class ProcessExtractor:
