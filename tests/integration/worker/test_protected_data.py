@@ -49,7 +49,7 @@ async def site() -> AsyncIterator[Site]:
         yield site
 
 
-def settings_of(folder: Path) -> Settings:
+def settings_of(folder: Path, *, encrypts: bool = False) -> Settings:
     place = folder / "scrapers" / "test" / "person"
     place.mkdir(parents=True, exist_ok=True)
     (place / "scraper.py").write_text(SCRIPT)
@@ -61,6 +61,8 @@ def settings_of(folder: Path) -> Settings:
             "http": {"allow_private": True, "total_seconds": PATIENCE},
             "repository": {"scrapers": folder / "scrapers", "installed": False},
             "worker": {"slots": 2, "drain_seconds": 0},
+            "secrets": {"encrypt_content": encrypts},
+            "blobs": {"encrypt": encrypts},
         }
     )
 
@@ -140,7 +142,7 @@ async def test_nothing_is_found_in_clear(
 
 
 async def test_the_master_key_changes_while_calls_run(tmp_path: Path, site: Site) -> None:
-    settings = settings_of(tmp_path)
+    settings = settings_of(tmp_path, encrypts=True)
     async with served(settings) as client:
         await use_everything(client, site)
         key = (tmp_path / "data" / "master.key").read_bytes()
@@ -158,7 +160,7 @@ async def test_the_master_key_changes_while_calls_run(tmp_path: Path, site: Site
 
 async def test_a_backup_goes_on_elsewhere(tmp_path: Path, site: Site) -> None:
     """As docs/deployment.md says: database, blobs and master key, taken while the server runs."""
-    settings, there = settings_of(tmp_path / "here"), settings_of(tmp_path / "there")
+    settings, there = (settings_of(tmp_path / place, encrypts=True) for place in ("here", "there"))
     async with served(settings) as client:
         run, _ = await use_everything(client, site)
         call = {"scraper": "test/person", "items": [{"url": site.url("/person")}], "policy": POLICY, "paused": True}
@@ -167,6 +169,8 @@ async def test_a_backup_goes_on_elsewhere(tmp_path: Path, site: Site) -> None:
             while (await client.get(f"/api/jobs/{waiting}")).json()["counts"]["total"] != 1:
                 await asyncio.sleep(0.02)
         copy(settings.data_dir, there.data_dir)
+    kept = [path.read_bytes() for path in there.data_dir.rglob("*") if path.is_file()]
+    assert not [data for data in kept if site.url("/person").encode() in data], "inputs are encrypted, too"
     async with served(there) as client:
         assert (await client.get(f"/api/scrape/{run['id']}")).json()["result"] == run["result"]
         (await client.post(f"/api/jobs/{waiting}/resume")).raise_for_status()

@@ -56,7 +56,7 @@ async def _listen(server: str, host: str, port: int, insecure: bool) -> None:
 
     api = Api(server)
     try:
-        await _check_open(api, host, insecure)
+        await check_open(api, host, insecure=insecure)
         config = uvicorn.Config(http_app(api, host), host=host, port=port, log_level="warning", access_log=False)
         listening = uvicorn.Server(config)
         bound = config.bind_socket()
@@ -67,7 +67,8 @@ async def _listen(server: str, host: str, port: int, insecure: bool) -> None:
         await api.close()
 
 
-async def _check_open(api: "Api", host: str, insecure: bool) -> None:
+async def check_open(api: "Api", host: str, *, insecure: bool) -> None:
+    """Raise BadRequest if other machines could call a server that asks nobody for a key."""
     from scrapeyard.errors import BadRequest
     from scrapeyard.gateway.server import is_loopback
 
