@@ -6,7 +6,7 @@ import { useCall } from "#/api/client";
 import { connection } from "#/api/connection";
 import { may, session, signOut, whoAmI } from "#/api/session";
 import { useStore } from "#/api/store";
-import { Empty, Skeleton } from "#/kit/base";
+import { Empty, headings, Skeleton } from "#/kit/base";
 import { Notes } from "#/kit/dialog";
 import { narrow } from "#/kit/narrow";
 import { has, VIEWS, type View } from "#/routes";
@@ -145,7 +145,11 @@ function Menu() {
   const bar = allowed.filter((view) => view.menu === "bar");
   const seen = isNarrow ? bar.slice(0, 4) : bar;
   const rest = allowed.filter((view) => !seen.includes(view));
-  const [open, setOpen] = useState(!isNarrow && rest.some((view) => path.startsWith(view.path)));
+  const isInside = rest.some((view) => path === view.path || path.startsWith(`${view.path}/`));
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    if (isInside && !isNarrow) setOpen(true);
+  }, [isInside, isNarrow]);
   const link = (view: View) => (
     <a
       key={view.path}
@@ -164,7 +168,12 @@ function Menu() {
       </a>
       {seen.map(link)}
       {rest.length > 0 && (
-        <button type="button" class="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <button
+          type="button"
+          class={isInside ? "quiet inside" : "quiet"}
+          aria-expanded={open}
+          onClick={() => setOpen(!open)}
+        >
           {w.more} {open ? "▴" : "▾"}
         </button>
       )}
@@ -206,6 +215,9 @@ function Health() {
   );
 }
 
+/** An id that is read by nobody: its kind and its end. */
+const shortened = (own: string) => own.replace(/^([a-z]+_)[0-9a-f]{26}([0-9a-f]{6})$/, "$1…$2");
+
 function TopBar({ search }: { search: () => void }) {
   const w = useWords(frame);
   const words = w as unknown as Record<string, string>;
@@ -214,27 +226,30 @@ function TopBar({ search }: { search: () => void }) {
   const themed = useStore(theme);
   const next: Record<Theme, Theme> = { auto: "dark", dark: "light", light: "auto" };
   const above = trail(path);
+  const known = useStore(headings);
+  const nameOf = ({ view, href, own }: (typeof above)[number]) =>
+    own === undefined ? words[view.name] : (known[href] ?? shortened(own));
   useEffect(() => {
     const last = above.at(-1);
-    document.title = `${last ? (last.own ?? words[last.view.name]) : ""} · Scrapeyard`;
+    document.title = `${last ? nameOf(last) : ""} · Scrapeyard`;
   });
   return (
     <header class="top">
       <nav class="trail" aria-label="breadcrumb">
-        {above.map(({ view, href, own }, at) =>
+        {above.map((one, at) =>
           at === above.length - 1 ? (
-            <span key={href} aria-current="page">
-              {own ?? words[view.name]}
+            <span key={one.href} aria-current="page">
+              {nameOf(one)}
             </span>
           ) : (
-            <a key={href} href={href}>
-              {own ?? words[view.name]}
+            <a key={one.href} href={one.href}>
+              {nameOf(one)}
             </a>
           ),
         )}
       </nav>
       <button type="button" class="find" onClick={search} aria-keyshortcuts="Control+K">
-        {w.find} <kbd>Ctrl K</kbd>
+        <span aria-hidden="true">⌕</span> <span class="word">{w.find}</span> <kbd>Ctrl K</kbd>
       </button>
       <button
         type="button"

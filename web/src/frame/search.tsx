@@ -2,16 +2,18 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useCall } from "#/api/client";
-import { may } from "#/api/session";
+import { may, session, signOut } from "#/api/session";
 import { useAddress } from "#/kit/address";
 import { has, VIEWS } from "#/routes";
-import { useWords } from "#/words";
+import { language, theme, useWords } from "#/words";
 import { frame } from "./words";
 
 interface Found {
   href: string;
   name: string;
   kind: string;
+  /** Instead of going there. */
+  act?: () => void;
 }
 
 export function Search({ close }: { close: () => void }) {
@@ -27,7 +29,8 @@ export function Search({ close }: { close: () => void }) {
   const open = (one: Found | undefined) => {
     if (!one) return;
     box.current?.close();
-    go(one.href);
+    if (one.act) one.act();
+    else go(one.href);
   };
   const press = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -76,6 +79,24 @@ export function Search({ close }: { close: () => void }) {
   );
 }
 
+/** What can be done from anywhere. */
+function commands(w: ReturnType<typeof useWords<typeof frame.en>>): Found[] {
+  const command = (name: string, href: string, act?: () => void) => ({ href, name, kind: w.command, act });
+  const now = session.get();
+  return [
+    ...(has("/jobs/new") ? [command(w.newJob, "/jobs/new")] : []),
+    ...(has("/schedules/new") ? [command(w.newSchedule, "/schedules/new")] : []),
+    ...(may("create_key") ? [command(w.newKey, "/keys?new=1")] : []),
+    ...(may("list_runs") ? [command(w.failedRuns, "/runs?status=failed")] : []),
+    ...(["auto", "light", "dark"] as const).map((one) =>
+      command(`${w.theme}: ${w[one]}`, `#${one}`, () => theme.set(one)),
+    ),
+    command("English", "#en", () => language.set("en")),
+    command("한국어", "#ko", () => language.set("ko")),
+    ...(now.state === "in" && now.who.auth_required ? [command(w.signOut, "#out", () => void signOut())] : []),
+  ];
+}
+
 function useFound(text: string): Found[] {
   const w = useWords(frame);
   const words = w as unknown as Record<string, string>;
@@ -91,6 +112,7 @@ function useFound(text: string): Found[] {
     if (has("/jobs/new"))
       all.push({ href: `/jobs/new?start=${encodeURIComponent(text)}`, name: w.crawlUrl(text), kind: w.newJob });
   }
+  for (const one of commands(w)) if (asked && fits(one.name)) all.push(one);
   for (const view of VIEWS.filter((each) => each.menu && may(each.needs)))
     if (fits(words[view.name]!, view.name))
       all.push({ href: view.path, name: w.goTo(words[view.name]!), kind: w.menu });

@@ -59,6 +59,10 @@ export const frame = words(
     builtin: "built-in",
     broken: "This view broke",
     activeJobs: (n: string) => `${n} active`,
+    command: "Command",
+    newSchedule: "New schedule",
+    newKey: "Make a key",
+    failedRuns: "Failed runs",
   },
   {
     try: "시험",
@@ -118,5 +122,9 @@ export const frame = words(
     builtin: "기본 제공",
     broken: "이 화면에 문제가 생겼습니다",
     activeJobs: (n: string) => `진행 중 ${n}`,
+    command: "명령",
+    newSchedule: "새 일정",
+    newKey: "키 만들기",
+    failedRuns: "실패한 실행",
   },
 );

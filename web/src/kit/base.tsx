@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
+import { store } from "#/api/store";
 import { ago, exact, useWords } from "#/words";
 import { common } from "#/words/common";
 import { ApiError } from "#client";
@@ -125,6 +126,9 @@ export function Skeleton({ rows = 6 }: { rows?: number }) {
   );
 }
 
+/** What views call themselves, by their path: a job's name says more than its id. */
+export const headings = store<Record<string, string>>({});
+
 /** The head of a view: its name, a line about it, and what can be done. */
 export function Head({
   title,
@@ -135,6 +139,10 @@ export function Head({
   about?: ComponentChildren;
   children?: ComponentChildren;
 }) {
+  useEffect(() => {
+    if (typeof title === "string" && headings.get()[location.pathname] !== title)
+      headings.set({ ...headings.get(), [location.pathname]: title });
+  }, [title]);
   return (
     <header class="head">
       <div>

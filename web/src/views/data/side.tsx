@@ -132,7 +132,7 @@ function Pairs({ rows }: { rows: Compared[] }) {
   const w = useWords(own);
   const { query, change } = useAddress();
   return (
-    <table class="compare">
+    <table class="compare fields">
       <thead>
         <tr>
           <th scope="col">{w.field}</th>

@@ -6,9 +6,10 @@ import { may } from "#/api/session";
 import { Bar, Empty, Field, Problem, Status, Time } from "#/kit/base";
 import { type Column, rowsOf, Table } from "#/kit/table";
 import { bytes, number, useWords } from "#/words";
-import type { ExportCall, ExportDocument, JobDocument } from "#client";
+import type { ExportCall, ExportDocument, JobDocument, ResultsDocument } from "#client";
 import { own } from "./words";
 
+const MOST_PARTS = 50;
 export const TYPES = ["full", "records", "pages", "seo", "links", "diff"] as const;
 export const FORMATS = ["csv", "xlsx", "json", "jsonl", "parquet"] as const;
 
@@ -120,6 +121,35 @@ export function Exports({ job }: { job: JobDocument }) {
       ) : (
         <Empty title={w.exportNone} />
       )}
+      <Manifests job={job} />
     </div>
+  );
+}
+
+/** The lists of items for programs: a link to each part. */
+function Manifests({ job }: { job: JobDocument }) {
+  const w = useWords(own);
+  const isOver = ["completed", "cancelled"].includes(job.status) && !job.files_pending;
+  const found = useCall("get_results", { path: { job_id: job.id }, query: {} }, { enabled: isOver });
+  const manifests = Object.entries((found.data as ResultsDocument | undefined)?.manifests ?? {});
+  if (manifests.length === 0) return null;
+  return (
+    <section class="panel">
+      <h2>{w.manifests}</h2>
+      <p class="muted">{w.manifestsAbout}</p>
+      <ul class="files">
+        {manifests.map(([name, one]) => (
+          <li key={name}>
+            {w[`manifest_${name as "full"}`] ?? name} · {w.partsN(number(one.parts.length))}:{" "}
+            {one.parts.slice(0, MOST_PARTS).map((part) => (
+              <a key={part.part} href={part.href} download={`${job.id}-${name}-${part.part}.json`}>
+                {number(part.part)}{" "}
+              </a>
+            ))}
+            {one.parts.length > MOST_PARTS && "…"}
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }

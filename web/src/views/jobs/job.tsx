@@ -5,7 +5,7 @@ import { api, cache, type Name, useAction, useCall } from "#/api/client";
 import { type LiveEvent, useLive } from "#/api/live";
 import { may } from "#/api/session";
 import { useAddress } from "#/kit/address";
-import { Copy, Facts, Field, Head, Problem, Skeleton, Status, Tabs, Time } from "#/kit/base";
+import { Bar, Copy, Facts, Field, Head, Problem, Skeleton, Status, Tabs, Time } from "#/kit/base";
 import { Chart } from "#/kit/chart";
 import { Confirm, Dialog, note } from "#/kit/dialog";
 import { has } from "#/routes";
@@ -16,6 +16,7 @@ import { Exports } from "./exports";
 import { Items } from "./items";
 import { own } from "./words";
 
+const MEGABYTE = 2 ** 20;
 const FINAL = ["completed", "cancelled", "failed"];
 const TOUCHED: Name[] = ["get_job", "list_jobs", "list_items", "list_errors"];
 
@@ -212,11 +213,22 @@ function Rate({ job, close }: { job: JobDocument; close: () => void }) {
   const w = useWords(own);
   const [rate, setRate] = useState(job.policy.rate ? String(job.policy.rate) : "");
   const [most, setMost] = useState(job.policy.concurrency ? String(job.policy.concurrency) : "");
+  const budget = (job.policy.budget ?? {}) as { megabytes?: number | null };
+  const [megabytes, setMegabytes] = useState(budget.megabytes ? String(budget.megabytes) : "");
+  const wish = (text: string) => (text ? Number(text) : null);
   const save = useAction(
     () =>
       api.call("change_job", {
         path: { job_id: job.id },
-        body: { policy: { rate: rate ? Number(rate) : null, concurrency: most ? Number(most) : null } },
+        body: {
+          policy: {
+            rate: wish(rate),
+            concurrency: wish(most),
+            ...(wish(megabytes) === (budget.megabytes ?? null)
+              ? {}
+              : { budget: { ...budget, megabytes: wish(megabytes) } }),
+          },
+        },
       }),
     {
       touches: TOUCHED,
@@ -259,6 +271,18 @@ function Rate({ job, close }: { job: JobDocument; close: () => void }) {
             />
           )}
         </Field>
+        <Field label={w.budgetMost} hint={w.budgetHint}>
+          {(id) => (
+            <input
+              id={id}
+              type="number"
+              min="0.001"
+              step="any"
+              value={megabytes}
+              onInput={(event) => setMegabytes(event.currentTarget.value)}
+            />
+          )}
+        </Field>
         <Problem error={save.error} />
         <footer>
           <button type="submit" class="main" disabled={save.isPending}>
@@ -274,7 +298,6 @@ function Counts({ job }: { job: JobDocument }) {
   const w = useWords(own);
   const { counts } = job;
   const to = (status: string, text: string) => <a href={`/jobs/${job.id}?tab=items&status=${status}`}>{text}</a>;
-  const budget = job.policy.budget as Record<string, number | null> | undefined;
   const ends =
     job.eta_seconds !== null && job.status === "running"
       ? new Date(Date.now() + job.eta_seconds * 1000).toISOString()
@@ -299,12 +322,27 @@ function Counts({ job }: { job: JobDocument }) {
         facts={[
           ...(ends ? ([[w.eta, `${lasts(job.eta_seconds)} · ${w.doneAbout(clock(ends))}`]] as [string, string][]) : []),
           [w.usage, `${bytes(job.usage.bytes_received)} · ${number(job.usage.requests)} ${w.requests}`],
-          ...(budget?.megabytes
-            ? ([[w.budget, `${number(job.usage.bytes_received / 1e6, 1)} / ${number(budget.megabytes)} MB`]] as [
-                string,
-                string,
-              ][])
-            : []),
+          ...spent(job).map(
+            (one) =>
+              [
+                `${w.budget}: ${w[`budget_${one.name}`]}`,
+                <span key={one.name} class="gauge">
+                  {number(one.used, one.used < 10 ? 1 : 0)} / {number(one.most)} {one.unit} (
+                  {percent(one.used / one.most)})
+                  <Bar
+                    label={w.budget}
+                    parts={[
+                      {
+                        tone: one.used < 0.8 * one.most ? "good" : one.used < one.most ? "warn" : "bad",
+                        value: Math.min(one.used, one.most),
+                        name: "",
+                      },
+                      { tone: "off", value: Math.max(0, one.most - one.used), name: "" },
+                    ]}
+                  />
+                </span>,
+              ] as [string, preact.JSX.Element],
+          ),
           [
             w.breaker,
             <Status key="breaker" of={job.breaker.state}>
@@ -329,6 +367,18 @@ function Counts({ job }: { job: JobDocument }) {
       />
     </section>
   );
+}
+
+/** Each budget of a job that has a limit. */
+function spent(job: JobDocument) {
+  const most = (job.policy.budget ?? {}) as Record<string, number | null | undefined>;
+  const paid = ["residential", "unlocker"].reduce((sum, name) => sum + (job.usage.bytes_by_class[name] ?? 0), 0);
+  const all = [
+    { name: "requests", used: job.usage.requests, unit: "" },
+    { name: "megabytes", used: job.usage.bytes_received / MEGABYTE, unit: "MB" },
+    { name: "residential_megabytes", used: paid / MEGABYTE, unit: "MB" },
+  ] as const;
+  return all.flatMap((one) => (most[one.name] ? [{ ...one, most: most[one.name]! }] : []));
 }
 
 /** The share that has ended, by the same counts as the bar. */

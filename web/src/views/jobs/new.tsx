@@ -181,7 +181,7 @@ function Asked({
     told.rate ? w.atRate(number(told.rate, 2), lasts(told.seconds)) : w.asAllowed,
     told.bytes ? w.aboutSize(bytes(told.bytes)) : "",
   ];
-  const budget = Number(form.megabytes) * 1e6;
+  const budget = Number(form.megabytes) * 2 ** 20;
   return (
     <p role="status">
       {words.filter(Boolean).join(", ")}.

@@ -1,6 +1,6 @@
 /** Where a run's time went: its phases and fetches on one axis of time. */
 
-import { Facts } from "#/kit/base";
+import { Facts, Said } from "#/kit/base";
 import { number, took, useWords } from "#/words";
 import type { Explanation } from "#client";
 import { own } from "./words";
@@ -97,7 +97,9 @@ export function Waterfall({ told }: { told: Explanation }) {
         <section class="panel">
           <h2>{w.summary}</h2>
           {told.summary.map((line) => (
-            <p key={line}>{line}</p>
+            <p key={line}>
+              <Said text={line} />
+            </p>
           ))}
         </section>
         <section class="panel">

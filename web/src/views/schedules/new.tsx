@@ -51,7 +51,7 @@ export default function NewSchedule() {
       </Head>
       <Problem error={make.error} />
       <section class="panel grid">
-        {text("name", w.name)}
+        {text("name", w.nameOf)}
         {given?.scraper ? (
           <pre>{JSON.stringify(given, null, 2)}</pre>
         ) : (

@@ -90,7 +90,7 @@ export default function Schedule({ schedule_id }: { schedule_id: string }) {
       <div class="grid">
         <section class="panel">
           <h2>{w.nextTimes}</h2>
-          <table class="compare">
+          <table class="compare times">
             <thead>
               <tr>
                 <th scope="col">{w.yours}</th>
