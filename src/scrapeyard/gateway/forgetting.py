@@ -60,8 +60,8 @@ class ForgottenDocument(Struct, frozen=True, kw_only=True):
     counts: Annotated[
         dict[str, int],
         Meta(
-            description="By kind: runs, jobs, items, exports, schedules, webhook_messages, snapshots, state, keys, "
-            "cached_pages."
+            description="By kind: runs, jobs, items, exports, schedules, webhook_messages, snapshots, state, patterns, "
+            "keys, cached_pages."
         ),
     ]
     restoring: Annotated[

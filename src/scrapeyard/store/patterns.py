@@ -1,4 +1,4 @@
-"""Learned patterns, with the pages that taught them. Those pages are sealed where secrets are."""
+"""Learned patterns, with the pages that taught them."""
 
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from scrapeyard.errors import SealBroken
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.ports.operations import (
     PATTERN_VERSIONS,
@@ -29,11 +28,10 @@ from scrapeyard.store.ports.operations import (
     PatternVersion,
     StoredPattern,
 )
+from scrapeyard.store.tables.content import Sealed
 from scrapeyard.store.tables.runs import ID, METADATA
-from scrapeyard.telemetry.events import get_log
 from scrapeyard.zstd import compress, decompress
 
-log = get_log("secrets")
 PATTERNS: Final = Table(
     "patterns",
     METADATA,
@@ -44,9 +42,9 @@ PATTERNS: Final = Table(
     Column("status", Text, nullable=False),
     Column("version", Integer, nullable=False),
     Column("revision", Integer, nullable=False),
-    Column("document", LargeBinary, nullable=False),
+    Column("document", Sealed("patterns.document"), nullable=False),
     Column("health", LargeBinary, nullable=False),
-    Column("examples", LargeBinary, nullable=False),
+    Column("examples", Sealed("patterns.examples"), nullable=False),
     Column("created_at", Double, nullable=False),
     Column("changed_at", Double, nullable=False),
     CheckConstraint("status IN ('learning', 'ready', 'stale')", name="patterns_status"),
@@ -57,7 +55,7 @@ VERSIONS: Final = Table(
     METADATA,
     Column("pattern_id", ID, primary_key=True),
     Column("version", Integer, primary_key=True),
-    Column("pattern", LargeBinary, nullable=False),
+    Column("pattern", Sealed("pattern_versions.pattern"), nullable=False),
     Column("origin", Text, nullable=False),
     Column("made_at", Double, nullable=False),
 )
@@ -66,11 +64,6 @@ _WITHIN: Final = ("fields", "pattern", "marks", "absent", "edited", "taught")
 _LISTED: Final = [PATTERNS.c[name] for name in (*_PLAIN, "document", "health")]
 _HEALTH: Final = json.Decoder(PatternHealth)
 _EXAMPLES: Final = msgpack.Decoder(tuple[AnsweredPage, ...])
-
-
-def examples_place(pattern_id: str) -> str:
-    """What the seal of the examples is bound to."""
-    return f"patterns/{pattern_id}"
 
 
 class SqlPatterns(SqlPart):
@@ -95,15 +88,9 @@ class SqlPatterns(SqlPart):
     async def get(self, pattern_id: str) -> StoredPattern | None:
         """With its examples."""
         rows = await self._database.fetch(select(PATTERNS).where(PATTERNS.c.id == pattern_id))
-        return replace(_stored(rows[0]), examples=self._opened(pattern_id, rows[0]["examples"])) if rows else None
-
-    def _opened(self, pattern_id: str, kept: bytes) -> tuple[AnsweredPage, ...]:
-        try:
-            clear = self._database.sealer.open(bytes(kept), examples_place(pattern_id))
-        except SealBroken as error:
-            log.error("secrets.seal_broken", problem=error.message)
-            return ()
-        return _EXAMPLES.decode(decompress(clear))
+        if not rows:
+            return None
+        return replace(_stored(rows[0]), examples=_EXAMPLES.decode(decompress(bytes(rows[0]["examples"]))))
 
     async def put(self, pattern: StoredPattern, origin: str = "learned") -> StoredPattern | None:
         """Write a pattern whose revision is the one last seen."""
@@ -136,12 +123,13 @@ class SqlPatterns(SqlPart):
         await connection.execute(delete(VERSIONS).where(old))
 
     def _row(self, pattern: StoredPattern) -> dict[str, Any]:
-        examples = compress(msgpack.encode(pattern.examples))
         return {
             **{name: getattr(pattern, name) for name in _PLAIN},
-            "document": json.encode({name: getattr(pattern, name) for name in _WITHIN}),
+            "document": json.encode(
+                {name: getattr(pattern, name) for name in _WITHIN} | {"urls": [page.url for page in pattern.examples]}
+            ),
             "health": json.encode(pattern.health),
-            "examples": self._database.sealer.seal(examples, examples_place(pattern.id)),
+            "examples": compress(msgpack.encode(pattern.examples)),
         }
 
     async def versions(self, pattern_id: str) -> tuple[PatternVersion, ...]:

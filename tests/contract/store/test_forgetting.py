@@ -21,7 +21,7 @@ from scrapeyard.engines.cache.redis import RedisPages
 from scrapeyard.errors import Refusal
 from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.forgetting import ForgetCall, Forgetting
-from scrapeyard.model import Artifact, ExitReason, FetchTrace, LogLine
+from scrapeyard.model import Artifact, ExitReason, FetchTrace, LogLine, new_id
 from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, ItemOutcome, Job, JobStatus, NewItem
@@ -34,7 +34,7 @@ from scrapeyard.sealing.masters import LocalMasters
 from scrapeyard.settings import RetentionSettings, Settings
 from scrapeyard.store.ports.exports import PageState, Snapshot
 from scrapeyard.store.ports.jobs import ItemFilter
-from scrapeyard.store.ports.operations import Meter
+from scrapeyard.store.ports.operations import AnsweredPage, Meter, StoredPattern
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.tables.runs import METADATA
@@ -174,6 +174,21 @@ async def the_rest(store: SqlStore, url: str, owner: str) -> None:
     scope = f"{owner}: nightly" if owner else "nightly"
     page = Snapshot(page="p", url=url, job_id="job_1", seq=0, state=PageState(fields={"url": url}))
     await store.snapshots.put(scope, [page])
+    answered = AnsweredPage(url=url, html=f"<a href={url}>", values={"title": url})
+    learned = StoredPattern(
+        id=new_id("pattern"),
+        site="zebra-9417.example",
+        client=owner,
+        key="k",
+        fields=("title",),
+        status="ready",
+        version=1,
+        pattern="{}",
+        examples=(answered,),
+        created_at=NOW,
+        changed_at=NOW,
+    )
+    assert await store.patterns.put(learned) is not None
 
 
 async def test_a_url_is_found_nowhere_afterwards(
@@ -203,6 +218,7 @@ async def test_a_url_is_found_nowhere_afterwards(
         "webhook_messages": 1,
         "snapshots": 1,
         "state": 1,
+        "patterns": 1,
     }
     assert dry.counts == expected
     assert done.counts == expected | {"cached_pages": 1}

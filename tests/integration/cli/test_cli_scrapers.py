@@ -63,6 +63,7 @@ def test_the_list_may_be_narrowed(yard: Yard) -> None:
         "builtin/product": "",
         "builtin/select": "",
         "builtin/list": "",
+        "builtin/extract": "",
         "builtin/map": "",
         "lab/lab": "scrapers",
         "shop/price": "team",

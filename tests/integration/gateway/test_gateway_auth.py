@@ -12,7 +12,11 @@ from msgspec.structs import replace
 
 from scrapeyard.gateway.auth.documents import KeyCall
 from scrapeyard.gateway.auth.permissions import GRANTS, WEBSOCKET, Permission, asked_for
+from scrapeyard.model import new_id
 from scrapeyard.model.identity import Role, is_secret, new_secret
+from scrapeyard.store.ports.operations import StoredPattern
+from scrapeyard.store.ports.runs import RunFilter
+from scrapeyard.store.ports.store import Store
 from tests.integration.gateway_stand import Stand, open_stand
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -124,7 +128,26 @@ async def work(stand: Stand, secrets: dict[str, str | None]) -> dict[str, str]:
         "/api/schedule", {"every_seconds": 3600, "paused": True, "scrape": {"url": "https://a.example"}}
     )
     key = (await stand.client.get(f"/api/jobs/{job}/items", headers=mine)).json()["items"][0]["id"]
-    return {"run_id": run, "job_id": job, "export_id": export, "schedule_id": schedule, "key": key, "name": "a.png"}
+    pattern = await _pattern(stand.store)
+    ids = {"run_id": run, "job_id": job, "export_id": export, "schedule_id": schedule, "pattern_id": pattern}
+    return {**ids, "key": key, "name": "a.png"}
+
+
+async def _pattern(store: Store) -> str:
+    """What pages of a client taught."""
+    run = (await store.runs.page(RunFilter(), None, 1)).runs[0]
+    owned = StoredPattern(
+        id=new_id("pattern"),
+        site="a.example",
+        client=run.owner,
+        key="k",
+        fields=("title",),
+        status="learning",
+        created_at=1.0,
+        changed_at=1.0,
+    )
+    assert await store.patterns.put(owned) is not None
+    return owned.id
 
 
 OWNED = [
@@ -141,6 +164,8 @@ def _body(route: str) -> dict[str, Any] | None:
         "exports": {"type": "full", "format": "csv"},
     }
     found = next((body for end, body in bodies.items() if route.endswith(end)), None)
+    if route.startswith("PUT"):
+        return {"status": "stale"}
     return {"name": "x"} if route.startswith("PATCH") else found if route.startswith("POST") else None
 
 
@@ -165,7 +190,12 @@ async def test_what_another_owns_cannot_be_told_from_what_does_not_exist(
 async def test_a_client_lists_its_own_and_others_list_all(
     stand: Stand, secrets: dict[str, str | None], work: dict[str, str]
 ) -> None:
-    lists = {"/api/scrape": "run_id", "/api/jobs": "job_id", "/api/schedule": "schedule_id"}
+    lists = {
+        "/api/scrape": "run_id",
+        "/api/jobs": "job_id",
+        "/api/schedule": "schedule_id",
+        "/api/patterns": "pattern_id",
+    }
     for path, name in lists.items():
         for caller, sees in (("client", True), ("other", False), ("viewer", True), ("operator", True), ("admin", True)):
             listed = (await stand.client.get(path, headers=bearer(secrets[caller]))).text

@@ -226,6 +226,11 @@ OPERATIONS = [
     "GET /api/health",
     "POST /api/crawl",
     "POST /api/map",
+    "POST /api/extract",
+    "GET /api/patterns",
+    "GET /api/patterns/{pattern_id}",
+    "PUT /api/patterns/{pattern_id}",
+    "DELETE /api/patterns/{pattern_id}",
     "GET /api/jobs",
     "POST /api/forget",
     "POST /api/jobs",
@@ -325,7 +330,7 @@ def test_every_answer_is_as_the_document_says(
         response = case.call_and_validate(checks=CHECKS, timeout=PATIENCE)
         assert response.status_code != 500
         if response.status_code in (502, 504):
-            assert name in ("POST /api/scrape", "POST /api/map")
+            assert name in ("POST /api/scrape", "POST /api/map", "POST /api/extract")
             assert response.json()["exit_reason"] or response.json()["code"] == "wait_timeout"
 
     try:
