@@ -20,6 +20,7 @@ BENCHES = {
     "crawl": "benchmarks.site_crawl",
     "engine": "benchmarks.engine",
     "extraction": "benchmarks.extraction",
+    "growth": "benchmarks.growth",
     "jobs": "benchmarks.jobs",
     "ladder": "benchmarks.ladder",
     "limits": "benchmarks.limits",

@@ -75,7 +75,7 @@ def run(options: Options, say: Say) -> Report:
             with _noting(figures, "memory"):
                 pages = int(_FLAT_PAGES * min(1.0, options.pace))
                 say(f"memory over {pages:,} fetches")
-                figures.grown_mb = _crawl("engine_crawl", url, pages=pages)["grown_mb"]
+                figures.grown_mb = crawl("engine_crawl", url, pages=pages)["grown_mb"]
     return _report(figures)
 
 
@@ -99,19 +99,22 @@ def _round(figures: Figures, url: str, options: Options, say: Say) -> None:
         with _noting(figures, "wrk"):
             rate = web.wrk(url, connections=_CONCURRENCY, seconds=_SECONDS * options.pace)
             figures.rates.setdefault("wrk", []).append(rate)
-    for crawl in CRAWLS:
-        if options.wants(crawl.part) and crawl.part not in figures.failures:
-            say(crawl.name)
-            with _noting(figures, crawl.part):
-                told = _crawl(crawl.module, url, pages=max(100, int(crawl.pages * options.pace)), extract=crawl.extract)
-                figures.rates.setdefault(crawl.part, []).append(told["pages"] / told["seconds"])
+    for each in CRAWLS:
+        if options.wants(each.part) and each.part not in figures.failures:
+            say(each.name)
+            with _noting(figures, each.part):
+                told = crawl(each.module, url, pages=max(100, int(each.pages * options.pace)), extract=each.extract)
+                figures.rates.setdefault(each.part, []).append(told["pages"] / told["seconds"])
                 if "p50_ms" in told:
-                    figures.latency.setdefault(crawl.part, []).append(told["p50_ms"])
+                    figures.latency.setdefault(each.part, []).append(told["p50_ms"])
 
 
-def _crawl(module: str, url: str, *, pages: int, extract: bool = False) -> dict[str, float]:
+def crawl(
+    module: str, url: str, *, pages: int, extract: bool = False, concurrency: int = _CONCURRENCY
+) -> dict[str, float]:
+    """Run one program of the comparison; what it printed. Raises StartFailed."""
     argv = [sys.executable, "-m", f"benchmarks.peers.{module}", url, "--pages", str(pages)]
-    argv += ["--concurrency", str(_CONCURRENCY), *(["--extract"] if extract else [])]
+    argv += ["--concurrency", str(concurrency), *(["--extract"] if extract else [])]
     done = subprocess.run(
         argv, capture_output=True, text=True, cwd=ROOT, env=clean_environment(), timeout=600, check=False
     )
@@ -140,6 +143,8 @@ def _goals(figures: Figures) -> Iterator[Goal]:
     rate = figures.rate
     for name, top, bottom, bound in (
         ("engine / wrk", "engine", "wrk", 0.4),
+        ("engine / wreq alone", "engine", "bare", 0.55),
+        ("through a child / wreq alone", "child", "bare", 0.4),
         ("engine / Scrapy", "engine", "scrapy", 15),
         ("engine / Crawlee", "engine", "crawlee", 15),
         ("engine / Scrapy, fields read", "fields", "scrapy-fields", 8),

@@ -99,6 +99,14 @@ class Program:
         fields = _stat(self.pid)
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def tree_seconds(self) -> float:
+        """The same of the program, all its descendants, and those of them that have ended."""
+        spent = 0
+        for pid in (self.pid, *descendants(self.pid)):
+            with contextlib.suppress(OSError):  # it has just ended
+                spent += sum(int(field) for field in _stat(pid)[11:15])
+        return spent / os.sysconf("SC_CLK_TCK")
+
     def memory(self) -> Memory:
         """Of the program and all its descendants, now."""
         return memory_of([self.pid, *descendants(self.pid)])

@@ -34,11 +34,16 @@ class Clock:
 
     def __init__(self) -> None:
         self.began = time.perf_counter()
+        self._cpu = time.process_time()
+
+    def cpu_seconds(self) -> float:
+        """Processor time of this process since then."""
+        return time.process_time() - self._cpu
 
     def tell(self, pages: int, **more: float) -> None:
-        """Print the figures as the last line of stdout; `seconds` until now unless given."""
-        seconds = time.perf_counter() - self.began
-        sys.stdout.write(json.dumps({"pages": pages, "seconds": seconds, **more}) + "\n")
+        """Print the figures as the last line of stdout; the seconds until now unless given."""
+        taken = {"seconds": time.perf_counter() - self.began, "cpu_seconds": self.cpu_seconds()}
+        sys.stdout.write(json.dumps({"pages": pages, **taken, **more}) + "\n")
         sys.stdout.flush()
 
 

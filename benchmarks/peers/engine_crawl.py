@@ -90,10 +90,10 @@ async def main(work: Errand) -> None:
     async with opened() as engine:
         clock = Clock()
         await asyncio.gather(*(one(engine) for _ in range(work.concurrency)))
-        seconds = time.perf_counter() - clock.began
+        seconds, cpu = time.perf_counter() - clock.began, clock.cpu_seconds()
         latency = await _latency(engine, work.url)
         grown = memory[-1] - memory[0] if len(memory) > 1 else 0.0
-        clock.tell(done, seconds=seconds, p50_ms=latency, grown_mb=grown)
+        clock.tell(done, seconds=seconds, cpu_seconds=cpu, p50_ms=latency, grown_mb=grown)
 
 
 async def _latency(engine: Engine, url: str) -> float:

@@ -117,6 +117,9 @@ class WorkerSettings(Section):
         20, ge=0, le=600, description="Seconds that running work may take to finish after SIGTERM."
     )
     ahead: int = Field(2, ge=0, le=64, description="Idle children kept ready for each busy scraper.")
+    page_readers: int = Field(
+        0, ge=0, le=64, description="Processes that read pages for built-in scrapers; 0: one per core, at least two."
+    )
     warm_runs: int = Field(
         1000, ge=1, le=1_000_000, description='Runs after which a child of a scraper with isolation = "warm" is ended.'
     )
@@ -127,6 +130,11 @@ class WorkerSettings(Section):
     max_scrapers: int = Field(
         32, ge=1, description="Maximum loaded scrapers; the least recently used is unloaded first."
     )
+
+    @property
+    def page_readers_here(self) -> int:
+        """The processes that read pages on this machine."""
+        return self.page_readers or max(2, os.cpu_count() or 1)
 
     @property
     def slots_here(self) -> int:

@@ -335,7 +335,7 @@ class Platform:
         self, base: "_Base", sandbox: ForkSandbox, environments: Environments, live: LiveViews
     ) -> AttemptParts:
         settings = self.settings
-        extractor = ProcessExtractor()
+        extractor = ProcessExtractor(settings.worker.page_readers_here)
         await self._up(extractor.start, extractor.stop)
         captchas = Captchas(settings.captcha)
         await self._up(captchas.start, captchas.stop)

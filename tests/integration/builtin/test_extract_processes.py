@@ -103,6 +103,23 @@ async def test_a_light_page_needs_no_process(pool: ProcessExtractor) -> None:
     assert children() == set()
 
 
+async def test_many_light_pages_are_read_in_processes_which_end_when_they_are_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "_BURST_SECONDS", 0.0)
+    monkeypatch.setattr(processes, "_LOOK_SECONDS", 0.01)
+    pool = ProcessExtractor(2, seconds=PATIENCE, share_here=0.0)
+    await pool.start()
+    try:
+        assert [page["text"] for page in await asyncio.gather(*(pool.extract(LIGHT) for _ in range(6)))] == ["x"] * 6
+        assert len(children()) == 2
+        monkeypatch.setattr(processes, "_IDLE_SECONDS", 0.0)
+        await until(lambda: children() == set())
+        assert (await pool.extract(LIGHT))["text"] == "x"
+    finally:
+        await pool.stop()
+
+
 async def test_a_heavy_page_is_read_as_it_would_be_here(pool: ProcessExtractor) -> None:
     here = extract_page(HEAVY.body, HEAVY.url, include=HEAVY.include, headers=HEAVY.headers)
     assert await pool.extract(HEAVY) == here
