@@ -38,7 +38,11 @@ def encode(head: dict[str, Any], raw: bytes = b"") -> bytes:
 
 def prefix(head: dict[str, Any], raw_length: int) -> bytes:
     """A frame up to its raw part, which has this length. Raises ValueError as `encode`."""
-    packed = _encode_head(head).encode()
+    return prefix_of(_encode_head(head).encode(), raw_length)
+
+
+def prefix_of(packed: bytes, raw_length: int) -> bytes:
+    """The same with a head that is JSON already."""
     if len(packed) > MAX_HEAD:
         raise ValueError(f"a frame whose head has {len(packed)} bytes is over the limit of {MAX_HEAD}")
     total = 4 + len(packed) + raw_length

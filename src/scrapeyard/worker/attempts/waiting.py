@@ -27,18 +27,21 @@ class SiteWait:
         self._left: AbstractAsyncContextManager[None] | None = None
         self._moving = asyncio.Lock()
 
-    @asynccontextmanager
-    async def fetching(self) -> AsyncIterator[None]:
+    def fetching(self) -> AbstractAsyncContextManager[None]:
         """Wrap every fetch in this context."""
+        return _Fetching(self)
+
+    async def begin(self) -> None:
+        """A fetch begins."""
         self._fetching += 1
-        try:
-            if self._left is not None:
-                await self._settle()
-            yield
-        finally:
-            self._fetching -= 1
-            if self._waiting:
-                await self._settle()
+        if self._left is not None:
+            await self._settle()
+
+    async def end(self) -> None:
+        """It is over, or could not begin."""
+        self._fetching -= 1
+        if self._waiting:
+            await self._settle()
 
     async def pause(self, seconds: float) -> None:
         """Wait. Raises FetchFailed (fetch_rate_limited) at once if too many runs wait already; `details["retry_after"]`
@@ -80,6 +83,25 @@ class SiteWait:
             elif not away and self._left is not None:
                 returning, self._left = self._left, None
                 await returning.__aexit__(None, None, None)
+
+
+class _Fetching(AbstractAsyncContextManager[None]):
+    """One fetch of a run. A class, since a generator would cost more than the rest of it."""
+
+    __slots__ = ("_wait",)
+
+    def __init__(self, wait: SiteWait) -> None:
+        self._wait = wait
+
+    async def __aenter__(self) -> None:
+        try:
+            await self._wait.begin()
+        except BaseException:
+            await self._wait.end()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._wait.end()
 
 
 def too_long(seconds: float, why: str) -> FetchFailed:
