@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import LargeBinary, insert, select, update
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.sealing.masters import LocalMasters
@@ -18,7 +18,7 @@ from scrapeyard.store.ports.secrets import StoredSecret
 from scrapeyard.store.sealed import ClearValues
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.tables.keys import SCRAPER_SECRETS
-from scrapeyard.store.tables.runs import PROXY_POOLS
+from scrapeyard.store.tables.runs import METADATA, PROXY_POOLS
 from scrapeyard.store.tables.schedules import DELIVERIES, RUN_WATCHES
 from tests.contract.nouns import NOW
 
@@ -134,3 +134,34 @@ def _delivery(webhook: dict[str, Any]) -> dict[str, Any]:
         "secret": webhook["secret"], "body": b"{}", "state": "delivered", "attempts": 1, "created_at": NOW,
         "next_at": None, "give_up_at": NOW, "finished_at": NOW, "log": b"[]", "holder": "", "lease_until": None,
     }  # fmt: skip
+
+
+CLEAR_COLUMNS = {
+    "api_keys": "limits scrapers",
+    "audit": "after before",
+    "batches": "again done",
+    "data_keys": "wrapped",
+    "exports": "notes wish",
+    "idempotency_keys": "run_ids",
+    "job_points": "use",
+    "jobs": "breaker exports http_statuses policy swept use webhook",
+    "load_samples": "sample",
+    "outcomes": "usage",
+    "patterns": "health",
+    "proxy_pools": "definition",
+    "proxy_standings": "pools",
+    "run_watches": "webhook",
+    "runs": "fetching resolved swept",
+    "scraper_secrets": "value",
+    "sessions": "cookies",
+    "workers": "info",
+}
+"""Bytes that are no content, or are sealed by themselves."""
+
+
+def test_a_new_column_of_bytes_is_content_unless_it_is_named_here() -> None:
+    clear = {
+        table.name: " ".join(sorted(column.name for column in table.c if isinstance(column.type, LargeBinary)))
+        for table in METADATA.tables.values()
+    }
+    assert {name: columns for name, columns in clear.items() if columns} == CLEAR_COLUMNS

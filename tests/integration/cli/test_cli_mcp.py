@@ -111,8 +111,10 @@ async def test_over_stdin_pages_scrapers_and_crawls(served: Served, site: Site) 
         assert "run_toys_product" not in tools, "this key may not call it"
         read = await result_of(client, "scrape", url=site.url())
         assert "We sell lamps." in read["result"]["markdown"]
-        fields = await result_of(client, "extract", url=site.url(), fields={"head": "h1"})
+        fields = await result_of(client, "select", url=site.url(), fields={"head": "h1"})
         assert fields["result"]["head"] == "Lamps"
+        data = await result_of(client, "extract", url=site.url(), fields="title")
+        assert (data["status"], data["result"]["data"]["title"]) == ("succeeded", "Lamps")
         ran = await result_of(client, "run_shop_product", url=site.url(), currency="EUR")
         assert ran["result"] == {"title": "Lamps", "currency": "EUR"}
         looked_up = await result_of(client, "get_run", run_id=ran["run_id"])

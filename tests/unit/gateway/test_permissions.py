@@ -5,9 +5,11 @@ from fastapi import FastAPI
 from starlette.routing import Mount, Route
 
 from scrapeyard.gateway.app import ROUTERS
+from scrapeyard.gateway.audit.middleware import USE
 from scrapeyard.gateway.auth.permissions import ROUTES, WEBSOCKET, Permission, RouteAccess, asked_for, names_of
 from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.http.paths import PATHS, our_path
+from scrapeyard.gateway.limits.middleware import HOLDS, SPENDS
 
 
 def _routes() -> list[str]:
@@ -54,3 +56,11 @@ def test_what_no_route_answers_needs_nothing_more(access: RouteAccess) -> None:
     assert access.permission({"method": "GET", "path": "/api/nowhere"}) is None
     assert access.permission({"method": "BREW", "path": "/api/scrape"}) is None
     assert Permission.OPEN in ROUTES
+
+
+def test_calls_that_make_runs_or_jobs_are_counted_and_used() -> None:
+    made = {route.removeprefix("POST ") for route in ROUTES[Permission.WORK_WRITE] if route.startswith("POST ")}
+    new = {path for path in made if "{" not in path} - {"/api/schedule"}
+    assert new == SPENDS, "a budget must allow it, and concurrency count it if it waits for a run"
+    assert new - {"/api/jobs", "/api/crawl", "/api/cache/warm"} == HOLDS
+    assert HOLDS | {"/api/cache/warm"} == USE

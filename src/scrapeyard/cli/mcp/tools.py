@@ -10,6 +10,7 @@ from scrapeyard.cli.mcp.calls import WAIT_SECONDS, Api, Credentials, scraper_pat
 
 FORMATS: Final = ("markdown", "text", "html", "links", "article", "metadata", "structured", "product", "tables")
 _URL: Final = {"type": "string", "format": "uri", "maxLength": 8192}
+_ENGINE: Final = {"enum": ["auto", "http", "browser"], "description": "How the page is had."}
 _ID: Final = {"type": "string", "minLength": 1, "maxLength": 200}
 _INPUT: Final = {"type": "object", "description": "The input, as the scraper's schema says."}
 _SCRAPER: Final = {"type": "string", "maxLength": 200, "description": "site/task, as list_scrapers has it."}
@@ -65,6 +66,10 @@ async def _scrape(api: Api, who: Credentials, given: Given) -> Given:
 
 
 async def _extract(api: Api, who: Credentials, given: Given) -> Given:
+    return _run_of(await api.call(who, "POST", "/api/extract", body={**given, "wait": WAIT_SECONDS}))
+
+
+async def _select(api: Api, who: Credentials, given: Given) -> Given:
     return await run(api, who, "builtin/select", given)
 
 
@@ -147,14 +152,30 @@ TOOLS: Final = (
             url={**_URL, "description": "The page."},
             formats={"type": "array", "items": {"enum": list(FORMATS)}, "description": "What to return of the page."},
             only_main={"type": "boolean", "description": "The main part alone, without menus and the like."},
-            engine={"enum": ["auto", "http", "browser"], "description": "How the page is had."},
+            engine=_ENGINE,
         ),
         perform=_scrape,
         reads_only=False,
     ),
     ToolSpec(
         name="extract",
-        title="Read fields of a page",
+        title="Extract data of a page",
+        description="Fetch one web page and return the data that fields, schema or prompt ask for (one of them), "
+        "without selectors. Tells how sure each value is, and how it was found.",
+        input_schema=_object(
+            "url",
+            url={**_URL, "description": "The page."},
+            fields={"type": "string", "maxLength": 2000, "description": "As in: title, price: number, images: url[]"},
+            schema={"type": "object", "description": "A JSON Schema that the data must fit."},
+            prompt={"type": "string", "maxLength": 2000, "description": "What is wanted, as a sentence."},
+            engine=_ENGINE,
+        ),
+        perform=_extract,
+        reads_only=False,
+    ),
+    ToolSpec(
+        name="select",
+        title="Read fields of a page by selectors",
         description="Fetch one web page and return fields by CSS selector or XPath. A field is a selector, or an "
         "object with css or xpath, attr, as (text, number, price, date, url, html, markdown), list, each with fields.",
         input_schema=_object(
@@ -162,8 +183,9 @@ TOOLS: Final = (
             "fields",
             url={**_URL, "description": "The page."},
             fields={"type": "object", "minProperties": 1, "description": "Name of each field, and how it is found."},
+            engine=_ENGINE,
         ),
-        perform=_extract,
+        perform=_select,
         reads_only=False,
     ),
     ToolSpec(

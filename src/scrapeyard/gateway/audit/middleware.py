@@ -22,7 +22,7 @@ from scrapeyard.model import new_id
 from scrapeyard.model.audit import AuditEntry, cleaned
 from scrapeyard.model.identity import Identity
 
-USE: Final = frozenset({"/api/scrape", "/api/map", "/api/cache/warm"})
+USE: Final = frozenset({"/api/scrape", "/api/map", "/api/extract", "/api/cache/warm"})
 """Paths on which POST makes runs."""
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSED: Final = frozenset({401, 403, 421})

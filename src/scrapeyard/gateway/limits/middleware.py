@@ -20,9 +20,9 @@ from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("limits")
-SPENDS: Final = frozenset({"/api/scrape", "/api/map", "/api/crawl", "/api/jobs", "/api/cache/warm"})
+SPENDS: Final = frozenset({"/api/scrape", "/api/map", "/api/extract", "/api/crawl", "/api/jobs", "/api/cache/warm"})
 """Paths on which a POST makes runs or jobs, which a budget must allow."""
-HOLDS: Final = frozenset({"/api/scrape", "/api/map"})
+HOLDS: Final = frozenset({"/api/scrape", "/api/map", "/api/extract"})
 """Paths on which a POST runs something while it is answered."""
 LOOK_SECONDS: Final = 0.5
 """How often runs that were answered with a handle are looked up."""
