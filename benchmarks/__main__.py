@@ -18,6 +18,7 @@ BENCHES = {
     "browser": "benchmarks.browser",
     "core": "benchmarks.core",
     "crawl": "benchmarks.site_crawl",
+    "drift": "benchmarks.drift",
     "engine": "benchmarks.engine",
     "extraction": "benchmarks.extraction",
     "growth": "benchmarks.growth",

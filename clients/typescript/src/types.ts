@@ -598,6 +598,16 @@ export type DependencyDocument = {
   detail: string;
 };
 
+/** How the fields of a scraper's results are doing. */
+export type DriftDocument = {
+  /** Its id. */
+  scraper: string;
+  /** Fields that are not as they were, of all sites. */
+  drifted: number;
+  /** By host, at most 1,000. */
+  sites: Array<SiteHealthDocument>;
+};
+
 /** How far a scraper's packages are installed: the worst of what workers tell. */
 export type EnvironmentDocument = {
   /** `unknown`: no worker has told. */
@@ -843,6 +853,24 @@ export type FetchDocument = {
   age_seconds: number | null;
   /** Ways that did not lead to a page, in order: `way`, `reason`, and `status`, `kind` and `vendor` of a block, or the `message` of a failure. */
   tried: Array<Record<string, unknown>>;
+};
+
+/** One field of the results. */
+export type FieldHealthDocument = {
+  /** Its name; `offer.price` for one inside another. */
+  name: string;
+  /** Share of earlier pages that had a value, from 0 to 1. */
+  fill_rate: number;
+  /** The same of the last 20 pages. */
+  recent_fill_rate: number;
+  /** How it is not as it was; null while it is. */
+  drift: "changed" | "emptied" | "filled" | "repeated" | null;
+  /** When that was noticed. */
+  since: string | null;
+  /** What it was, in words. */
+  before: string | null;
+  /** What it was in the 20 pages in which that was noticed. */
+  now: string | null;
 };
 
 /** A time that came, and what became of it. */
@@ -3103,6 +3131,20 @@ export type SiteDocument = {
   more: Record<string, unknown>;
 };
 
+/** The fields of the results from one site. */
+export type SiteHealthDocument = {
+  /** Host of the first page that a run fetched; empty if it fetched none. */
+  site: string;
+  /** Version of the scraper; another one begins anew. */
+  version: string;
+  /** Results that were looked at. */
+  pages: number;
+  /** When the last of them was added. */
+  seen_at: string;
+  /** At most 60. */
+  fields: Array<FieldHealthDocument>;
+};
+
 /** What is in force for a site. */
 export type SiteLimitsDocument = {
   /** 0: no limit. */
@@ -4164,6 +4206,20 @@ export interface Operations {
     body: undefined;
     answer: ScraperSourceDocument;
   };
+  /** Drift of a scraper. */
+  get_drift: {
+    path: { site: string; task: string };
+    query: undefined;
+    body: undefined;
+    answer: DriftDocument;
+  };
+  /** Accept the drift of a scraper. */
+  accept_drift: {
+    path: { site: string; task: string };
+    query: undefined;
+    body: undefined;
+    answer: DriftDocument;
+  };
   /** State of a scraper. */
   get_state: {
     path: { site: string; task: string };
@@ -4549,6 +4605,8 @@ export const routes = {
   move_channel: ["PUT", "/api/scrapers/{site}/{task}/channels/{channel}"],
   unmove_channel: ["DELETE", "/api/scrapers/{site}/{task}/channels/{channel}"],
   get_source: ["GET", "/api/scrapers/{site}/{task}/source"],
+  get_drift: ["GET", "/api/scrapers/{site}/{task}/drift"],
+  accept_drift: ["DELETE", "/api/scrapers/{site}/{task}/drift"],
   get_state: ["GET", "/api/scrapers/{site}/{task}/state"],
   clear_state: ["DELETE", "/api/scrapers/{site}/{task}/state"],
   get_state_value: ["GET", "/api/scrapers/{site}/{task}/state/{key}"],

@@ -42,7 +42,7 @@ from scrapeyard.gateway.runs import routes as runs
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.runs.submit import RunProblem
 from scrapeyard.gateway.schedules import routes as schedules
-from scrapeyard.gateway.scrapers import channels, source, state
+from scrapeyard.gateway.scrapers import channels, drift, source, state
 from scrapeyard.gateway.scrapers import routes as scrapers
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.model import Scraper
@@ -60,6 +60,7 @@ ROUTERS = (
         scrapers.router,
         channels.router,
         source.router,
+        drift.router,
         state.router,
         sites.router,
         proxies.router,

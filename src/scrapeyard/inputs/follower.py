@@ -27,8 +27,8 @@ from scrapeyard.inputs.mapper import Shaper
 from scrapeyard.inputs.sitemaps import Sitemaps
 from scrapeyard.inputs.source import FOLLOWED, READ_IN, FollowSource, Progress, SitemapSource, as_table, source_of
 from scrapeyard.model import Scraper
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Item, ItemStatus, Job, NewItem
+from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, JobFilter

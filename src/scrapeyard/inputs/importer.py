@@ -22,8 +22,8 @@ from scrapeyard.inputs.sitemaps import SitemapBounds, Sitemaps
 from scrapeyard.inputs.source import FOLLOWED, READ_IN, Shape, SitemapSource, UrlSource, source_of, spool_of
 from scrapeyard.inputs.spool import ListSummary, RowCount, read_spool, write_spool
 from scrapeyard.model import FetchPolicy, Scraper, may_help_later
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Job, JobStatus, NewItem
+from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemStore

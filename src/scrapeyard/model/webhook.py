@@ -90,3 +90,22 @@ def delivery_id(subject: str, event: str, number: int, at: float) -> str:
     """The same for the same news, so that deriving it twice writes it once. Sorts by time."""
     digest = hashlib.sha256(f"{subject}:{event}:{number}:{at!r}".encode()).hexdigest()
     return f"delivery_{int(at * 1000):012x}{digest[:20]}"
+
+
+class JobEventKind(StrEnum):
+    """Kind of an event of a job. They are one stream in the store, which live streams and webhooks read; the data of
+    each is a JSON object."""
+
+    STATUS = "status"
+    """`status`, and what led to it: `reason`, `redriven`, `problem`."""
+    ITEM_FAILED = "item_failed"
+    """`id`, `exit_reason`, `error`; the first 1,000 of a job."""
+    BREAKER = "breaker"
+    BUDGET = "budget"
+    EXPORT = "export"
+    WEBHOOK = "webhook"
+    """A message that was given up."""
+    ROWS_SKIPPED = "rows_skipped"
+    ROWS_REFUSED = "rows_refused"
+    ARCHIVE = "archive"
+    """`state`: archived, restored, damaged."""

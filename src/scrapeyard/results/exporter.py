@@ -17,9 +17,9 @@ from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import ExportFailed, ScrapeyardError, Unavailable
 from scrapeyard.model import new_id
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, Job
+from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.results.comparison import compared_rows
 from scrapeyard.results.exports import protocol
 from scrapeyard.results.exports.process import file_process

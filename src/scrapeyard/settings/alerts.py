@@ -6,7 +6,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from scrapeyard.settings.section import Section
 
-AlertKind = Literal["failure_rate", "queue_age", "budget", "stale_schedules", "no_data", "worker_loss"]
+AlertKind = Literal["failure_rate", "queue_age", "budget", "stale_schedules", "no_data", "worker_loss", "drift"]
 AlertChannel = Literal["webhook", "slack", "email"]
 _THRESHOLDS: Final[dict[str, float]] = {
     "failure_rate": 0.1,
@@ -15,6 +15,7 @@ _THRESHOLDS: Final[dict[str, float]] = {
     "stale_schedules": 300.0,
     "no_data": 0.0,
     "worker_loss": 0.0,
+    "drift": 0.0,
 }
 _WINDOWS: Final[dict[str, float]] = {"failure_rate": 15.0, "no_data": 60.0, "worker_loss": 60.0}
 
@@ -38,7 +39,7 @@ class AlertRule(Section):
     only: tuple[str, ...] = Field(
         (),
         max_length=100,
-        description="Patterns of scrapers (failure_rate), lanes (queue_age), clients and jobs (budget), "
+        description="Patterns of scrapers (failure_rate, drift), lanes (queue_age), clients and jobs (budget), "
         "sites (no_data), names or ids of schedules; empty: all.",
     )
 

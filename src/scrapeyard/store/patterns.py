@@ -1,5 +1,6 @@
-"""Learned patterns, with the pages that taught them."""
+"""Learned patterns, with the pages that taught them; and sketches of fields."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import json, msgpack
@@ -15,18 +16,22 @@ from sqlalchemy import (
     Table,
     Text,
     delete,
+    func,
     select,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from scrapeyard.model.drift import DriftSketch, Sight
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.ports.operations import (
+    MOST_WATCHED,
     PATTERN_VERSIONS,
     AnsweredPage,
     PatternHealth,
     PatternVersion,
     StoredPattern,
+    Watched,
 )
 from scrapeyard.store.tables.content import Sealed
 from scrapeyard.store.tables.runs import ID, METADATA
@@ -59,6 +64,16 @@ VERSIONS: Final = Table(
     Column("origin", Text, nullable=False),
     Column("made_at", Double, nullable=False),
 )
+DRIFT: Final = Table(
+    "drift",
+    METADATA,
+    Column("subject", ID, primary_key=True),
+    Column("site", ID, primary_key=True),
+    Column("drifted", Integer, nullable=False),
+    Column("sketch", LargeBinary, nullable=False),
+    Column("changed_at", Double, nullable=False),
+)
+_SKETCH: Final = json.Decoder(DriftSketch)
 _PLAIN: Final = ("id", "site", "client", "key", "status", "version", "revision", "created_at", "changed_at")
 _WITHIN: Final = ("fields", "pattern", "marks", "absent", "edited", "taught")
 _LISTED: Final = [PATTERNS.c[name] for name in (*_PLAIN, "document", "health")]
@@ -179,3 +194,57 @@ def _stored(row: RowMapping) -> StoredPattern:
         taught=within["taught"],
         health=_HEALTH.decode(bytes(row["health"])),
     )
+
+
+class SqlDrift(SqlPart):
+    """The DriftStore."""
+
+    async def observe(
+        self, subject: str, site: str, version: str, pages: Sequence[Mapping[str, Sight]], at: float
+    ) -> tuple[str, ...]:
+        """Add pages; the fields that have begun to drift with them."""
+        place = (DRIFT.c.subject == subject) & (DRIFT.c.site == site)
+
+        async def work(connection: AsyncConnection) -> tuple[str, ...]:
+            kept = await connection.scalar(select(DRIFT.c.sketch).where(place).with_for_update())
+            if kept is None and await self._is_full(connection, subject):
+                return ()
+            sketch = _SKETCH.decode(bytes(kept)) if kept is not None else DriftSketch(version=version)
+            if sketch.version != version:
+                sketch = DriftSketch(version=version)
+            begun = [name for page in pages for name in sketch.add(page, at)]
+            row = {"drifted": len(sketch.drifted), "sketch": json.encode(sketch), "changed_at": at}
+            insert = self._database.insert(DRIFT).values(subject=subject, site=site, **row)
+            await connection.execute(insert.on_conflict_do_update(index_elements=["subject", "site"], set_=row))
+            return tuple(dict.fromkeys(begun))
+
+        return await self._database.write(work)
+
+    async def _is_full(self, connection: AsyncConnection, subject: str) -> bool:
+        sites = select(func.count()).select_from(DRIFT).where(DRIFT.c.subject == subject)
+        return int(await connection.scalar(sites) or 0) >= MOST_WATCHED
+
+    async def watched(self, subject: str | None = None, *, drifted: bool = False) -> tuple[Watched, ...]:
+        """By subject and site."""
+        query = select(DRIFT).order_by(DRIFT.c.subject, DRIFT.c.site).limit(MOST_WATCHED)
+        if subject is not None:
+            query = query.where(DRIFT.c.subject == subject)
+        if drifted:
+            query = query.where(DRIFT.c.drifted > 0)
+        return tuple(
+            Watched(
+                subject=row["subject"],
+                site=row["site"],
+                sketch=_SKETCH.decode(bytes(row["sketch"])),
+                changed_at=row["changed_at"],
+            )
+            for row in await self._database.fetch(query)
+        )
+
+    async def forget(self, subject: str) -> None:
+        """Remove what is known."""
+        await self._database.change(delete(DRIFT).where(DRIFT.c.subject == subject))
+
+    async def forget_before(self, changed_before: float) -> None:
+        """Remove what no page was added to since."""
+        await self._database.change(delete(DRIFT).where(DRIFT.c.changed_at < changed_before))

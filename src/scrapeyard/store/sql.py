@@ -22,7 +22,7 @@ from scrapeyard.store.jobs.points import SqlPoints
 from scrapeyard.store.jobs.snapshots import SqlSnapshots
 from scrapeyard.store.operations import SqlKeys, SqlLeaders, SqlLoad, SqlMeters, SqlSessions, SqlState, SqlWorkers
 from scrapeyard.store.overrides import SqlChannels, SqlProxies, SqlSites
-from scrapeyard.store.patterns import SqlPatterns
+from scrapeyard.store.patterns import SqlDrift, SqlPatterns
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.retention import SqlSweeps
 from scrapeyard.store.runs.runs import SqlRuns
@@ -76,6 +76,7 @@ class SqlStore(Store):
         self.state = SqlState(database)
         self.meters = SqlMeters(database)
         self.patterns = SqlPatterns(database)
+        self.drift = SqlDrift(database)
         self.channels = SqlChannels(database)
         self.sites = SqlSites(database)
         self.proxies = SqlProxies(database)

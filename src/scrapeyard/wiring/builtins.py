@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING, Any
 from scrapeyard.builtin import EXTRACT, MAP
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.builtin.pages.port import Extractor
+from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.builtin.registry import Builtin, make_browser_builtins, make_builtins, make_extract, make_map
 from scrapeyard.builtin.services import Run, Services, with_fetch
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import PatternStore
+from scrapeyard.store.ports.store import Store
+from scrapeyard.worker.drift import DriftWatch
 
 if TYPE_CHECKING:
     from scrapeyard.builtin.extraction.book import PatternBook
@@ -38,24 +41,29 @@ def all_builtins(extractor: Extractor | None = None, extract: Run | None = None)
     }
 
 
-async def start_builtins(
-    extractor: Extractor, settings: Settings, patterns: PatternStore, up: "Up"
-) -> dict[str, Builtin]:
-    """Those of a worker, with what they need started by `up`."""
-    book, extract = make_ladder(extractor, settings, patterns)
+async def start_builtins(settings: Settings, store: Store, up: "Up") -> tuple[dict[str, Builtin], DriftWatch]:
+    """Those of a worker, with what they need started by `up`; and the watch over what its scrapers find."""
+    extractor = ProcessExtractor(settings.worker.page_readers_here)
+    await up(extractor.start, extractor.stop)
+    drift = DriftWatch(store.drift)
+    await up(drift.start, drift.stop)
+    book, extract = make_ladder(extractor, settings, store.patterns, drift)
     await up(book.start, book.stop)
-    return all_builtins(extractor, extract)
+    return all_builtins(extractor, extract), drift
 
 
 def make_ladder(
-    extractor: Extractor, settings: Settings, patterns: PatternStore | None = None
+    extractor: Extractor,
+    settings: Settings,
+    patterns: PatternStore | None = None,
+    drift: DriftWatch | None = None,
 ) -> tuple["PatternBook", Run]:
     """The patterns of a worker, which are to be stopped, and the code of `builtin/extract`."""
     from scrapeyard.builtin.extraction.book import PatternBook  # noqa: PLC0415 - loads slowly, for few
     from scrapeyard.builtin.extraction.ladder import Ladder  # noqa: PLC0415
     from scrapeyard.builtin.extraction.scraper import ExtractScraper  # noqa: PLC0415
 
-    book = PatternBook(patterns, extractor)
+    book = PatternBook(patterns, extractor, note=drift.note if drift is not None else None)
     return book, ExtractScraper(Ladder(extractor, book, settings.ai), Sites(settings.sites.whole_hosts))
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from scrapeyard import __version__
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.dispatch.leader import Dispatcher, MaintenanceTask
 from scrapeyard.dispatch.upkeep.cluster_reading import ClusterReadings, LoadHistory
 from scrapeyard.engines.captcha.engine import Captchas
@@ -334,18 +333,17 @@ class Platform:
     async def _start_attempts(
         self, base: "_Base", sandbox: ForkSandbox, environments: Environments, live: LiveViews
     ) -> AttemptParts:
-        settings = self.settings
-        extractor = ProcessExtractor(settings.worker.page_readers_here)
-        await self._up(extractor.start, extractor.stop)
+        settings, up = self.settings, self._up
         captchas = Captchas(settings.captcha)
-        await self._up(captchas.start, captchas.stop)
+        await up(captchas.start, captchas.stop)
+        builtins, drift = await start_builtins(settings, base.store, up)
         return AttemptParts(
             catalogue=base.catalogue,
-            preparer=await start_preparer(settings, base.store, environments, self._up),
+            preparer=await start_preparer(settings, base.store, environments, up),
             sandbox=sandbox,
             engine=base.engine,
             blobs=base.blobs,
-            builtins=await start_builtins(extractor, settings, base.store.patterns, self._up),
+            builtins=builtins,
             checker=InputChecker(),
             state=self._state or base.store.state,
             browser=base.engine.browsers,
@@ -355,6 +353,7 @@ class Platform:
             live=live,
             meters=base.engine.meters,
             runs=base.store.runs,
+            drift=drift,
             masking=make_masking(self.settings, base.store.sealer),
         )
 

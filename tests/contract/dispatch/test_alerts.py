@@ -18,6 +18,7 @@ from scrapeyard.dispatch.alerts.rules import AlertRules
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.model import Delivery, ExitReason, Priority
+from scrapeyard.model.drift import sights_of
 from scrapeyard.model.identity import ApiKey, ClientBudget, ClientLimits, Role
 from scrapeyard.model.job import BY_BUDGET, JobStatus
 from scrapeyard.queues.memory import MemoryQueue
@@ -105,6 +106,16 @@ async def made(store: SqlStore) -> AsyncIterator[Any]:
 
 
 class TestRules:
+    async def test_drift(self, made: Any) -> None:
+        yard = made(**only("drift", only=["shop/*"]))
+        for subject in ("shop/product", "other/product", "pat_1"):
+            pages = [sights_of({"price": 3 + n}) for n in range(60)] + [sights_of({"price": None})] * 20
+            await yard.store.drift.observe(subject, "shop.example", "1", pages, yard.clock())
+        words = "fields of shop/product on shop.example are not as they were: price (emptied)"
+        assert await yard.round() == {"shop/product shop.example": words}
+        await yard.store.drift.forget("shop/product")
+        assert await yard.round() == {}
+
     async def test_failure_rate(self, made: Any) -> None:
         yard = made(**only("failure_rate", threshold=0.2, minimum=10))
         await yard.end_runs(5, ExitReason.TIMEOUT)

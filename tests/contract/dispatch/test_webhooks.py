@@ -18,9 +18,8 @@ from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import ExitReason
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Job, JobStatus
-from scrapeyard.model.webhook import JOB_EVENTS, DeliveryState, Webhook, WebhookDelivery
+from scrapeyard.model.webhook import JOB_EVENTS, DeliveryState, JobEventKind, Webhook, WebhookDelivery
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.webhooks import DeliveryFilter
 from scrapeyard.store.sql import SqlStore

@@ -22,11 +22,10 @@ from scrapeyard.errors import Refusal
 from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.forgetting import ForgetCall, Forgetting
 from scrapeyard.model import Artifact, ExitReason, FetchTrace, LogLine, new_id
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, ItemOutcome, Job, JobStatus, NewItem
 from scrapeyard.model.schedule import Schedule
-from scrapeyard.model.webhook import WebhookDelivery
+from scrapeyard.model.webhook import JobEventKind, WebhookDelivery
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.results.feeding import item_blocks
 from scrapeyard.results.manifests import write_manifests

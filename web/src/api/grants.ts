@@ -63,6 +63,8 @@ export const asks: Record<keyof Operations, string> = {
   move_channel: "platform:write",
   unmove_channel: "platform:write",
   get_source: "platform:read",
+  get_drift: "platform:read",
+  accept_drift: "platform:write",
   get_state: "platform:read",
   clear_state: "platform:write",
   get_state_value: "platform:read",

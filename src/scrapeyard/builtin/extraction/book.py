@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -49,12 +49,23 @@ class Lesson(Struct, frozen=True, kw_only=True):
     """Fields that it is without."""
 
 
+NoteValues = Callable[[str, str, str, Mapping[str, Any], Callable[[tuple[str, ...]], Awaitable[None]]], None]
+"""Takes the values of a page: pattern, version, site, values; and what to call with the fields that drift."""
+
+
 class PatternBook:
     """The patterns of one worker. Without a store there are none, and nothing is learned."""
 
     def __init__(
-        self, store: PatternStore | None, extractor: Extractor, clock: Callable[[], float] = time.time
+        self,
+        store: PatternStore | None,
+        extractor: Extractor,
+        clock: Callable[[], float] = time.time,
+        *,
+        note: NoteValues | None = None,
     ) -> None:
+        """`note` watches the values that patterns read, and calls back when they drift."""
+        self._note = note
         self._store = store
         self._extractor = extractor
         self._clock = clock
@@ -164,8 +175,22 @@ class PatternBook:
         more = PatternHealth(pages=1, asked=int(asked), filled=filled, used_at=self._clock())
         place = (pattern.id, pattern.version)
         self._used[place] = self._used.get(place, PatternHealth()).plus(more)
+        if self._note is not None:
+            values = {name: answer.value if answer.how == "pattern" else None for name, answer in answers.items()}
+            self._note(pattern.id, str(pattern.version), pattern.site, values, lambda _: self.mark_stale(pattern))
         if self._clock() - self._written_at >= FRESH_SECONDS:
             await self._write_health()
+
+    async def mark_stale(self, pattern: StoredPattern) -> None:
+        """Use this version no more, and learn anew from the next answered pages. Nothing happens if there is a newer
+        one. Raises StoreUnavailable."""
+        now = await self._store.get(pattern.id) if self._store is not None else None
+        if self._store is None or now is None or now.version != pattern.version or now.status != "ready":
+            return
+        stale = replace(now, status="stale", changed_at=self._clock())
+        if await self._store.put(stale) is not None:
+            self._known.pop(PatternKey(now.site, now.client, now.key), None)
+            log.warning("patterns.stale", site=now.site, pattern=now.id, version=now.version)
 
     async def _write_health(self) -> None:
         self._written_at = self._clock()

@@ -9,7 +9,7 @@ from scrapeyard.cli.common.listing import complete_scrapers
 from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, ScrapersFolder, ServerUrl, add_group
 
 _REFRESH_SECONDS = 300.0
-group = Commands(help="Scrapers: list, show, versions, refresh, channels, move, unmove, state.")
+group = Commands(help="Scrapers: list, show, versions, refresh, channels, move, unmove, state, drift.")
 _Id = Annotated[str, typer.Argument(metavar="ID", help="site/task", autocompletion=complete_scrapers)]
 _Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as stable or beta.")]
 
@@ -231,3 +231,29 @@ async def _in_folder(folder: Path, site: str | None, words: str | None) -> list[
             return Listings(catalogue).all(site, words)
         finally:
             await catalogue.stop()
+
+
+@group.command()
+def drift(
+    scraper_id: _Id,
+    accept: Annotated[bool, typer.Option("--accept", help="What the next results have is normal.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """How often each field of a scraper's results is filled, and which have emptied or changed."""
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json, show_list
+
+    path = f"{path_of(scraper_id)}/drift"
+    document = Server(url).call("DELETE", path)[1] if accept else Server(url).get(path)
+    if as_json:
+        show_json(document)
+        return
+    fields = [{"site": site["site"], **each} for site in document["sites"] for each in site["fields"]]
+    headers = ("SITE", "FIELD", "FILLED", "LAST 20", "DRIFT", "BEFORE", "NOW")
+    show_list(fields, False, headers, _field_row, empty="no results were seen yet")
+
+
+def _field_row(field: dict[str, Any]) -> tuple[str, ...]:
+    rates = (f"{field['fill_rate']:.0%}", f"{field['recent_fill_rate']:.0%}")
+    return field["site"], field["name"], *rates, field["drift"] or "", field["before"] or "", field["now"] or ""

@@ -19,12 +19,15 @@ from scrapeyard.model.job import BY_BUDGET, FINAL_JOB, Job, JobStatus
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import AlertRule, Settings
 from scrapeyard.store.ports.jobs import JobFilter
+from scrapeyard.store.ports.operations import Watched
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.ports.webhooks import Alert
 
 ALL: Final = "all"
 _DAY: Final = 86_400.0
 _MOST: Final = 1000
+_SHOWN: Final = 5
+"""Fields that an alert names."""
 _GOING: Final = tuple(status for status in JobStatus if status not in FINAL_JOB)
 
 
@@ -88,6 +91,7 @@ class AlertRules:
             "stale_schedules": self._stale_schedules,
             "no_data": self._no_data,
             "worker_loss": self._worker_loss,
+            "drift": self._drift,
         }
 
     async def evaluate(self, rule: AlertRule, firing: Sequence[Alert]) -> Breaches | None:
@@ -203,6 +207,21 @@ class AlertRules:
         if not alive:
             found[ALL] = Breach(words="no worker is alive: nothing runs", value=0.0)
         return found
+
+    async def _drift(self, rule: AlertRule, _: Sequence[Alert]) -> Breaches:
+        """Of scrapers. A learned pattern that drifts is learned anew and wakes nobody."""
+        found = {}
+        for watched in await self._store.drift.watched(drifted=True):
+            if "/" in watched.subject and _is_of(rule, watched.subject):
+                drifted = float(len(watched.sketch.drifted))
+                found[f"{watched.subject} {watched.site}".strip()] = Breach(words=_drift_words(watched), value=drifted)
+        return found
+
+
+def _drift_words(watched: Watched) -> str:
+    fields = [f"{name} ({sketch.drift})" for name, sketch in watched.sketch.fields.items() if sketch.drift]
+    shown = ", ".join(fields[:_SHOWN]) + (f" and {len(fields) - _SHOWN} more" if len(fields) > _SHOWN else "")
+    return f"fields of {watched.subject} on {watched.site or 'its pages'} are not as they were: {shown}"
 
 
 def _is_of(rule: AlertRule, name: str) -> bool:

@@ -9,10 +9,10 @@ from msgspec import Raw
 from scrapeyard.engines.budget.clients import BY_CLIENT, FRESH_SECONDS, ClientBudgets, UsedUp
 from scrapeyard.model import BudgetLimits, Usage
 from scrapeyard.model.breaker import closed, half_opened
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.identity import ClientLimits
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import BY_BUDGET, BreakerState, Job, JobStatus
+from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.jobs import JobFilter
 from scrapeyard.store.ports.store import Store

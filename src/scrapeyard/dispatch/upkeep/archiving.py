@@ -16,8 +16,8 @@ from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound
 from scrapeyard.model import new_id
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import ArchiveState, Job
+from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.archives import RowBlock
 from scrapeyard.store.ports.store import Store

@@ -9,8 +9,8 @@ from msgspec import Raw, Struct
 
 from scrapeyard.background import Background
 from scrapeyard.errors import Unavailable
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.store.ports.jobs import JobFilter
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log

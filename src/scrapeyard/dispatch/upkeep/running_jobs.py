@@ -5,8 +5,8 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Job
+from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.store.ports.jobs import PointStore
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log

@@ -13,10 +13,9 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from scrapeyard.model import Run
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import FINAL_JOB, Job, JobStatus
-from scrapeyard.model.webhook import Webhook, WebhookDelivery, delivery_id
+from scrapeyard.model.webhook import JobEventKind, Webhook, WebhookDelivery, delivery_id
 from scrapeyard.store.ports.jobs import JobEvent
 from scrapeyard.store.ports.webhooks import EventCursor, JobNewsItem
 

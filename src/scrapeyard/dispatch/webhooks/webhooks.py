@@ -19,8 +19,7 @@ from scrapeyard.background import Background
 from scrapeyard.dispatch.webhooks.news import Outbox
 from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.errors import ScrapeyardError
-from scrapeyard.model.events import JobEventKind
-from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
+from scrapeyard.model.webhook import DeliveryState, JobEventKind, WebhookDelivery
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log

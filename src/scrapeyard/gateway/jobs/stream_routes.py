@@ -21,7 +21,7 @@ from scrapeyard.gateway.http.patterns import JOB_ID
 from scrapeyard.gateway.http.problems import from_error
 from scrapeyard.gateway.jobs.streams import JobUpdate, StreamOptions, as_message, as_sse
 from scrapeyard.gateway.runs.events import EventStreamResponse
-from scrapeyard.model.events import JobEventKind
+from scrapeyard.model.webhook import JobEventKind
 
 KINDS = ("progress", "item", "items_left_out", *JobEventKind, "end")
 _EVENT = {

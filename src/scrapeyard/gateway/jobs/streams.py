@@ -18,9 +18,9 @@ from scrapeyard.errors import NotFound, QueueUnavailable, Refusal, ScrapeyardErr
 from scrapeyard.gateway.jobs.rates import JobRates
 from scrapeyard.gateway.runs.documents import encode
 from scrapeyard.model import CancelJob
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import Item, Job, JobStatus
+from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.jobs import EventStore, Frontier

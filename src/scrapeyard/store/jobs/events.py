@@ -3,7 +3,7 @@
 from msgspec import Raw
 from sqlalchemy import RowMapping, select
 
-from scrapeyard.model.events import JobEventKind
+from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, literal_c
 
 from scrapeyard.model import SCRAPER_ID, Priority, RunError
 from scrapeyard.model.breaker import closed
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import FINAL_JOB, BreakerState, Job, JobPolicy, JobStatus
+from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import as_cursor, is_id, numbers
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script

@@ -3,7 +3,7 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0029');
+INSERT INTO "alembic_version" VALUES('0030');
 
 CREATE TABLE alerts (
 	id TEXT NOT NULL, 
@@ -124,6 +124,15 @@ CREATE TABLE data_keys (
 	created_at DOUBLE NOT NULL, 
 	swept BOOLEAN DEFAULT 0 NOT NULL, 
 	PRIMARY KEY (number)
+);
+
+CREATE TABLE drift (
+	subject TEXT NOT NULL, 
+	site TEXT NOT NULL, 
+	drifted INTEGER NOT NULL, 
+	sketch BLOB NOT NULL, 
+	changed_at DOUBLE NOT NULL, 
+	PRIMARY KEY (subject, site)
 );
 
 CREATE TABLE exports (

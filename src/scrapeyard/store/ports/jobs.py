@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from msgspec import Raw, Struct
 
 from scrapeyard.model import ExitReason, Priority, Usage
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import (
     Batch,
     BatchItem,
@@ -24,6 +23,7 @@ from scrapeyard.model.job import (
     JobStatus,
     NewItem,
 )
+from scrapeyard.model.webhook import JobEventKind
 
 ITEM_BLOCK = 1000
 """Items are added and streamed in blocks of at most this many."""

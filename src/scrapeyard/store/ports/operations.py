@@ -1,16 +1,17 @@
 """What the processes write down for themselves: heartbeats, leaders, sessions of scrapers, traffic,
-learned patterns.
+learned patterns, drift.
 
 Every method raises StoreUnavailable when the database does not answer; nothing is then half done. Times are Unix
 seconds (float), given by the caller.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
 from scrapeyard.model import WorkerInfo
+from scrapeyard.model.drift import DriftSketch, Sight
 from scrapeyard.model.worker import DrainWish
 
 
@@ -313,3 +314,35 @@ class PatternStore(Protocol):
 
     async def remove(self, pattern_id: str) -> bool:
         """Remove a pattern with its examples and versions. False if there was none."""
+
+
+class Watched(Struct, frozen=True, kw_only=True):
+    """What is known of the fields of one scraper, or of one learned pattern, on one site."""
+
+    subject: str
+    """The scraper's id, or that of the pattern."""
+    site: str
+    sketch: DriftSketch
+    changed_at: float
+
+
+class DriftStore(Protocol):
+    """Sketches of fields."""
+
+    async def observe(
+        self, subject: str, site: str, version: str, pages: Sequence[Mapping[str, Sight]], at: float
+    ) -> tuple[str, ...]:
+        """Add pages in order; the fields that have begun to drift with them. Another version begins anew."""
+
+    async def watched(self, subject: str | None = None, *, drifted: bool = False) -> tuple[Watched, ...]:
+        """By subject and site, at most `MOST_WATCHED`. None: of all; with `drifted`, those where a field drifts."""
+
+    async def forget(self, subject: str) -> None:
+        """Remove what is known: the next pages begin anew."""
+
+    async def forget_before(self, changed_before: float) -> None:
+        """Remove what no page was added to since."""
+
+
+MOST_WATCHED = 1000
+"""Sketches of one answer, and sites of one subject that are watched."""

@@ -10,6 +10,7 @@ from scrapeyard.store.ports.forgetting import ForgetStore
 from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobStore, PointStore
 from scrapeyard.store.ports.keys import ApiKeyStore
 from scrapeyard.store.ports.operations import (
+    DriftStore,
     LeaderStore,
     LoadStore,
     MeterStore,
@@ -42,6 +43,7 @@ class Store(Protocol):
     state: StateStore
     meters: MeterStore
     patterns: PatternStore
+    drift: DriftStore
     channels: ChannelStore
     sites: SiteStore
     proxies: ProxyStore

@@ -63,6 +63,8 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         self.started_at = time.time()
         self.finished_at = 0.0
         self.fetches = 0
+        self.first_url = ""
+        """Of the first page that it fetched."""
         self.bytes_received = 0
         self.logs: list[LogLine] = []
         self.artifacts: dict[str, Artifact] = {}
@@ -94,12 +96,21 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
                 retry = self._retry(verdict)
         if retry is None and self.parts.meters is not None:
             self.parts.meters.count_run(self._caller or self._make_caller())
+        self._watch(verdict)
         return self._outcome(verdict, retry)
+
+    def _watch(self, verdict: Verdict) -> None:
+        """Note the fields of a script's result. Those of built-ins differ from page to page."""
+        drift, scraper = self.parts.drift, self.plan.prepared.scraper
+        if drift is None or scraper.is_builtin or verdict.result is None or not verdict.exit_reason.is_good:
+            return
+        drift.note_result(scraper.ref.id, str(scraper.ref.version), self.first_url, verdict.result)
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
         """Through the engine. Raises FetchFailed."""
         started = time.perf_counter()
         self.fetches += 1
+        self.first_url = self.first_url or request.url
         try:
             async with self.plan.site_wait.fetching():
                 response = await self.parts.engine.fetch(request, self._caller or self._make_caller())

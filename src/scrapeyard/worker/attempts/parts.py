@@ -28,6 +28,7 @@ from scrapeyard.worker.attempts.live import LiveViews
 from scrapeyard.worker.attempts.retrying import RetryRules
 from scrapeyard.worker.attempts.slots import SlotLease
 from scrapeyard.worker.attempts.waiting import SiteWait
+from scrapeyard.worker.drift import DriftWatch
 
 
 class AttemptParts(Struct, frozen=True, kw_only=True):
@@ -55,6 +56,8 @@ class AttemptParts(Struct, frozen=True, kw_only=True):
     """Counts what clients use; None: nobody asks."""
     runs: RunStore | None = None
     """Where the progress of runs is kept while they go on; None: nowhere."""
+    drift: DriftWatch | None = None
+    """Watches the fields of results; None: nobody does."""
     masking: Masking | None = None
     """Masks personal data as policies say; None: nothing is masked."""
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import Backoff, Delivery, Outcome, Scraper
-from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import BY_BUDGET, Batch, BatchItem, ItemOutcome, Job, JobStatus
+from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
