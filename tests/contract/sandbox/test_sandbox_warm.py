@@ -229,6 +229,17 @@ async def test_a_call_may_ask_for_a_child_of_its_own(calls: Calls) -> None:
     assert await calls.value("good") == pid
 
 
+async def test_children_that_rest_make_room_for_runs_that_want_their_own(calls: Calls) -> None:
+    await asyncio.gather(*(calls.run("good") for _ in range(8)))
+    own = [asyncio.create_task(calls.run("sleep", warm=False)) for _ in range(8)]  # ten children may be there
+    await eventually(lambda: len(calls.resting) <= 2)
+    parent = calls.stand.sandbox._parents[calls.scraper.ref.digest]
+    await eventually(lambda: len(parent._children) >= 8 and not parent._spares.wanted)
+    for task in own:
+        task.cancel()
+    await asyncio.wait(own)
+
+
 async def test_a_child_ends_after_so_many_runs(calls: Calls) -> None:
     settings = calls.stand.sandbox._warm._settings
     calls.stand.sandbox._warm._settings = settings.model_copy(update={"warm_runs": 3})

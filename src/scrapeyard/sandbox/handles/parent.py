@@ -272,9 +272,19 @@ class ParentHandle:
         """Fork until every waiter has a child and a few spare ones are ready."""
         if self._closed or self._resting or not self.loaded.done() or self.loaded.exception():
             return
-        room = self._max_children - len(self._children)
-        for _ in range(min(self._spares.missing(self._ahead), room)):
+        room, missing = self._max_children - len(self._children), self._spares.missing(self._ahead)
+        for _ in range(min(missing, room)):
             self._fork(self.limits.cpu_seconds)
+        if missing > room and self.resting:
+            self._make_room(missing - room)
+
+    def _make_room(self, count: int) -> None:
+        """End children that rest, for runs that want one of their own; those that end already count."""
+        leaving = sum(not child.open for child in self._children.values())
+        for child in self.resting[: max(0, count - leaving)]:
+            self.resting.remove(child)
+            child.close()
+            self.release(child)
 
     def _fork(self, cpu_seconds: float, ready: "asyncio.Future[None] | None" = None) -> Child:
         """`ready` is set for the one caller that owns this child; None for a child that anyone may take."""
