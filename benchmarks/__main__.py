@@ -14,6 +14,7 @@ from benchmarks.processes import adopt_orphans, interrupt_on_sigterm
 from benchmarks.report import Options, Report
 
 BENCHES = {
+    "articles": "benchmarks.articles",
     "auth": "benchmarks.auth",
     "browser": "benchmarks.browser",
     "core": "benchmarks.core",

@@ -1873,6 +1873,12 @@ export type PageResult = {
   meta: Record<string, unknown> | null;
   /** `h1` and `h2`, in order. */
   headings: Record<string, unknown> | null;
+  /** Who wrote it: from structured data, meta elements or the byline. */
+  authors: Array<string> | null;
+  /** When it was published, in ISO 8601: from the same, time elements or the address. */
+  published: string | null;
+  /** When it was changed last, as the page says. */
+  modified: string | null;
   /** Words that a reader sees. */
   word_count: number | null;
   /** SHA-256 of the visible words; changes when they do, not when the markup does. */
@@ -1932,7 +1938,7 @@ export type PageResult = {
   /** Where each answer is from: json-ld, microdata, rdfa, opengraph, script, attributes, page, url, assumed. */
   sources: Record<string, string>;
 } | null;
-  /** The main text with author, date and language. */
+  /** The main text, as text and Markdown, with title, authors, dates and language. */
   article: Record<string, unknown> | null;
   /** The page's head in one table: title, description, canonical, opengraph, … */
   metadata: Record<string, unknown> | null;

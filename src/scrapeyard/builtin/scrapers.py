@@ -128,7 +128,7 @@ _PAGE_PARTS: dict[str, Any] = {
     "images": optional(told({"type": "array", "items": TABLE}, "`url` and `alt`.")),
     "structured": optional(told(TABLE, "`json_ld`, `microdata` and `rdfa` as lists of items, `opengraph` as a table.")),
     "product": {"anyOf": [PRODUCT, {"type": "null"}], "description": "Null also when the page shows no product."},
-    "article": optional(told(TABLE, "The main text with author, date and language.")),
+    "article": optional(told(TABLE, "The main text, as text and Markdown, with title, authors, dates and language.")),
     "metadata": optional(told(TABLE, "The page's head in one table: title, description, canonical, opengraph, …")),
     "tables": optional(
         told({"type": "array", "items": TABLE}, "`caption`, `header`, `rows` and `markdown`; spanning cells repeated.")
@@ -155,6 +155,9 @@ PAGE_OUTPUT: dict[str, Any] = {
         "twitter": optional(TABLE),
         "meta": optional(told(TABLE, "All other `<meta>` elements by their name.")),
         "headings": optional(told(TABLE, "`h1` and `h2`, in order.")),
+        "authors": optional(told(TEXTS, "Who wrote it: from structured data, meta elements or the byline.")),
+        "published": told(TEXT, "When it was published, in ISO 8601: from the same, time elements or the address."),
+        "modified": told(TEXT, "When it was changed last, as the page says."),
         "word_count": {"type": ["integer", "null"]},
         "text_hash": told(TEXT, "SHA-256 of the visible words; changes when they do, not when the markup does."),
         **_PAGE_PARTS,

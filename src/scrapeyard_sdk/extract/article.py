@@ -5,7 +5,9 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from scrapeyard_sdk.extract.credits import read_credits
 from scrapeyard_sdk.extract.lenient_json import clean
+from scrapeyard_sdk.extract.page import base_of, drop_unseen, read_meta
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
@@ -40,7 +42,33 @@ def read_article(tree: "LexborHTMLParser", url: str) -> dict[str, Any] | None:
         return None
     said = {name: clean(str(getattr(found, name)))[:2000] if getattr(found, name) else None for name in _FIELDS}
     tags = [clean(str(tag))[:200] for tag in (*(found.categories or ()), *(found.tags or ()))][:50]
-    return {**said, "tags": tags, "text": text}
+    return {**said, **_own(tree, url, said), "tags": tags, "text": text}
+
+
+def _own(tree: "LexborHTMLParser", url: str, said: dict[str, Any]) -> dict[str, Any]:
+    """What the page says of itself, where it does; and its main part as Markdown."""
+    found = read_credits(tree, url)
+    authors = found["authors"] or [name.strip() for name in (said["author"] or "").split(";") if name.strip()]
+    published = found["published"] or said["date"]
+    return {
+        "author": "; ".join(authors) or None,
+        "authors": authors,
+        "date": published[:10] if published else None,
+        "published": published,
+        "modified": found["modified"],
+        "language": said["language"] or (read_meta(tree, url)["language"] or "").partition("-")[0] or None,
+        "markdown": _markdown(tree, url),
+    }
+
+
+def _markdown(tree: "LexborHTMLParser", url: str) -> str | None:
+    """None where html-to-markdown is not installed."""
+    try:
+        from scrapeyard_sdk.extract.markdown import to_markdown
+    except ImportError:
+        return None
+    copy = type(tree)(tree.html or "")
+    return to_markdown(drop_unseen(copy), base_of(copy, url))[:MAX_TEXT]
 
 
 def _source(tree: "LexborHTMLParser") -> str:

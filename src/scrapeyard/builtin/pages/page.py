@@ -10,6 +10,7 @@ from scrapeyard.builtin.pages.clean_html import clean_html, narrowed
 from scrapeyard.builtin.pages.port import DEFAULT, MAX_TEXT, RawPage
 from scrapeyard.builtin.pages.tables import tables_of
 from scrapeyard_sdk.extract.article import read_article
+from scrapeyard_sdk.extract.credits import read_credits
 from scrapeyard_sdk.extract.lists import read_next_page, read_records
 from scrapeyard_sdk.extract.markdown import to_markdown
 from scrapeyard_sdk.extract.page import (
@@ -57,6 +58,7 @@ def read_page(source: str, page: RawPage) -> dict[str, Any]:
     tree = LexborHTMLParser(source)
     base = base_of(tree, url)
     head = read_meta(tree, url, page.headers, base=base)
+    head |= read_credits(tree, url)
     head["headings"] = read_headings(tree)
     head["h1"] = next(iter(head["headings"]["h1"]), None)
     readers: dict[str, Callable[[], Any]] = {

@@ -14,7 +14,7 @@ PARTS = (
 DEFAULT = ("links", "text", "markdown", "data")
 FIELDS = (
     *("title", "description", "h1", "canonical", "language", "keywords", "robots", "hreflang", "opengraph", "twitter"),
-    *("meta", "headings", "word_count", "text_hash", "warnings"),
+    *("meta", "headings", "authors", "published", "modified", "word_count", "text_hash", "warnings"),
 )
 """What every page has."""
 MAX_TEXT = 1_000_000
