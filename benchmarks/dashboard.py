@@ -27,6 +27,7 @@ _CHATTY = """
 import asyncio, time
 
 async def run(ctx, lines: int):
+    await asyncio.sleep(3)
     began = time.perf_counter()
     for number in range(lines):
         print("line", number, "of a script that tells much")
@@ -113,6 +114,8 @@ def _flood(browser: Any, origin: str, api: httpx.Client, _options: Options, say:
         page.goto(f"{origin}/runs")
         run_id = api.post("/api/scrape", json=call).json()["id"]
         page.goto(f"{origin}/runs/{run_id}?tab=logs")
+        page.wait_for_selector("[role=tab]")
+        page.evaluate("window.longTasks.length = 0")  # those of loading the page
         page.get_by_text(f"line {_LINES - 1} of").wait_for()
         tasks = _tasks(page)
         answer = api.get(f"/api/scrape/{run_id}", params={"wait": 60}).json()
@@ -201,9 +204,8 @@ def _report(found: dict[str, float]) -> Report:
     )
     goals = (
         Goal(name="first view", measured=of("first_ms"), bound=1000, at_least=False, unit="ms"),
-        Goal(
-            name="longest task of scrolling", measured=of("scroll_worst_ms"), bound=_LONG_MS, at_least=False, unit="ms"
-        ),
+        Goal(name="longest task, scroll", measured=of("scroll_worst_ms"), bound=_LONG_MS, at_least=False, unit="ms"),
+        Goal(name="longest task, flood", measured=of("flood_worst_ms"), bound=2 * _LONG_MS, at_least=False, unit="ms"),
         Goal(name="log lines a second", measured=of("lines_per_second"), bound=10_000, at_least=True, unit="/s"),
         Goal(name="memory at the end", measured=growth, bound=1.2, at_least=False),
     )

@@ -59,7 +59,9 @@ def _photograph() -> None:
     policy = {"rate": 12, "retries": 0, "breaker": {"enabled": False}}
     job = {"name": "shop-prices", "scraper": "builtin/page", "items": [*items[-9:], *items[:-9]], "policy": policy}
     job_id = _post("/api/jobs", job)["id"]
-    run = _post("/api/scrape", {"url": f"{shop}/product/1", "formats": ["markdown", "html", "product"]})["id"]
+    run = _post("/api/scrape", {"url": f"{shop}/product/1", "formats": ["markdown", "raw_html", "product", "headers"]})[
+        "id"
+    ]
     shots = {"page-try": f"/try?url={shop}/product/1&run={run}", "page-job": f"/jobs/{job_id}?tab=items"}
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser.executable or None, args=["--no-sandbox"])

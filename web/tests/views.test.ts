@@ -40,7 +40,13 @@ test("columns of records and their figures", () => {
     flat({ title: "B", product: { price: 9 }, markdown: "…" }),
     flat({ title: null }),
   ];
-  expect(statsOf(rows, "product.price")).toEqual({ filled: 2 / 3, distinct: 2, low: 3, high: 9 });
+  expect(statsOf(rows, "product.price")).toEqual({
+    filled: 2 / 3,
+    distinct: 2,
+    low: 3,
+    high: 9,
+    steps: [1, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+  });
   expect(telling(rows)).toEqual(["title", "product.price"]);
 });
 

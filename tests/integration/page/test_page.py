@@ -172,6 +172,19 @@ def test_a_flood_of_lines_neither_freezes_the_page_nor_fills_its_memory(person: 
     assert held[1] - held[0] < 2_000_000
 
 
+def test_what_a_running_job_used_is_told_while_its_counts_change(
+    person: Person, api: httpx.Client, made: dict[str, str]
+) -> None:
+    items = [f"{made['shop']}/product/{number % 200 + 1}?v={number}" for number in range(3000)]
+    job_id = api.post("/api/jobs", json={"items": items, "policy": {"rate": 20}}).json()["id"]
+    try:
+        page = person.open(f"/jobs/{job_id}")
+        expect(page.get_by_text(re.compile(r"· [1-9]\d+ requests"))).to_be_visible()
+        assert api.get(f"/api/jobs/{job_id}").json()["status"] == "running"
+    finally:
+        api.post(f"/api/jobs/{job_id}/cancel").raise_for_status()
+
+
 def test_search_leads_to_a_scraper_by_keyboard_alone(person: Person) -> None:
     page = person.open("/runs")
     expect(page.get_by_role("table")).to_be_visible()

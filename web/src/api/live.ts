@@ -13,6 +13,8 @@ export type Flow = "opening" | "live" | "broken" | "ended";
 
 const FLUSH_MS = 100;
 const AGAIN_MS = 2000;
+/** Events that are read in one go: after so many the browser may draw and answer keys. */
+const AT_ONCE = 500;
 
 /** Follow a path until its `end`. Events are told in bundles, ten times a second at most, however many come. */
 export async function follow(
@@ -24,6 +26,7 @@ export async function follow(
   let last: string | undefined;
   let waiting: LiveEvent[] = [];
   let timer: number | undefined;
+  let count = 0;
   const flush = () => {
     timer = undefined;
     const bundle = waiting;
@@ -43,6 +46,7 @@ export async function follow(
         last = event.id ?? last;
         waiting.push(event);
         if (timer === undefined) timer = window.setTimeout(flush, FLUSH_MS);
+        if (++count % AT_ONCE === 0) await new Promise((resolve) => setTimeout(resolve));
         if (event.name === "end") {
           flush();
           return state("ended");

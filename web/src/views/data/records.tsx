@@ -77,6 +77,7 @@ export default function Records({ job_id }: { job_id: string }) {
           <small>
             {w.filled(percent(stats?.filled))} · {range}
           </small>
+          {stats?.steps && <Steps counts={stats.steps} />}
         </span>
       ),
       width: `minmax(${WIDTH - 12}px, 1fr)`,
@@ -179,6 +180,18 @@ function useSearch(job_id: string, words: string, total: number) {
     setLooking(false);
   };
   return { rows, looked, isLooking, stop };
+}
+
+/** How the numbers of a column lie, from the lowest to the highest. */
+function Steps({ counts }: { counts: number[] }) {
+  const most = Math.max(...counts);
+  return (
+    <svg class="histogram" viewBox={`0 0 ${counts.length} 10`} preserveAspectRatio="none" aria-hidden="true">
+      {counts.map((count, at) => (
+        <rect key={at} x={at} width="0.8" y={10 - (10 * count) / most} height={(10 * count) / most} />
+      ))}
+    </svg>
+  );
 }
 
 /** Which columns, and in which order. The first stays when the others scroll. */

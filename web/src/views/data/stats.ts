@@ -27,17 +27,31 @@ export interface Stats {
   distinct: number;
   low?: number;
   high?: number;
+  /** Of numbers: how many are in each of ten equal steps from the lowest to the highest. */
+  steps?: number[];
+}
+
+const STEPS = 10;
+
+function stepsOf(numbers: number[], low: number, high: number): number[] | undefined {
+  if (high <= low) return undefined;
+  const found = new Array<number>(STEPS).fill(0);
+  for (const one of numbers) found[Math.min(STEPS - 1, Math.floor(((one - low) / (high - low)) * STEPS))]! += 1;
+  return found;
 }
 
 export function statsOf(rows: Flat[], name: string): Stats {
   const values = rows.map((row) => row[name]).filter(isFilled);
   const numbers = values.filter((value): value is number => typeof value === "number");
   const all = numbers.length === values.length && numbers.length > 0;
+  const low = numbers.reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
+  const high = numbers.reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
   return {
     filled: rows.length ? values.length / rows.length : 0,
     distinct: new Set(values.map(shown)).size,
-    low: all ? numbers.reduce((low, each) => Math.min(low, each), Number.POSITIVE_INFINITY) : undefined,
-    high: all ? numbers.reduce((high, each) => Math.max(high, each), Number.NEGATIVE_INFINITY) : undefined,
+    low: all ? low : undefined,
+    high: all ? high : undefined,
+    steps: all ? stepsOf(numbers, low, high) : undefined,
   };
 }
 

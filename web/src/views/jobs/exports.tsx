@@ -119,7 +119,7 @@ export function Exports({ job }: { job: JobDocument }) {
           id={(one) => one.id}
         />
       ) : (
-        <Empty title={w.exportNone} />
+        <Empty title={w.exportNone}>{may("create_export") && w.exportNoneAbout}</Empty>
       )}
       <Manifests job={job} />
     </div>

@@ -1,6 +1,6 @@
 /** One job: how far it is, how fast, why items fail, and everything that can be done about it. */
 
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { api, cache, type Name, useAction, useCall } from "#/api/client";
 import { type LiveEvent, useLive } from "#/api/live";
 import { may } from "#/api/session";
@@ -17,6 +17,7 @@ import { Items } from "./items";
 import { own } from "./words";
 
 const MEGABYTE = 2 ** 20;
+const USAGE_MS = 5000;
 const FINAL = ["completed", "cancelled", "failed"];
 const TOUCHED: Name[] = ["get_job", "list_jobs", "list_items", "list_errors"];
 
@@ -30,12 +31,17 @@ export default function Job({ job_id }: { job_id: string }) {
   const w = useWords(own);
   const { query, change } = useAddress();
   const path = { job_id };
-  const over = useRef(false);
-  // the stream tells the counts; what was used and what the site answered is asked for
-  const found = useCall("get_job", { path }, { every: over.current ? 0 : 5 });
+  const found = useCall("get_job", { path });
   const job = found.data;
   const isOver = job ? FINAL.includes(job.status) && !job.files_pending : false;
-  over.current = isOver;
+  useEffect(() => {
+    if (isOver) return;
+    // the stream tells the counts; what was used and what the site answered is asked for. The query's own interval
+    // begins anew with every event, and would never end
+    const again = () => void cache.invalidateQueries({ queryKey: ["get_job", { path }] });
+    const timer = setInterval(again, USAGE_MS);
+    return () => clearInterval(timer);
+  }, [job_id, isOver]);
   const [told, setTold] = useState<Told[]>([]);
   const flow = useLive(job ? `/api/jobs/${job_id}/stream` : null, (events: LiveEvent[]) => {
     const last = events.findLast((event) => event.name === "progress");
