@@ -21,6 +21,7 @@ from scrapeyard.builtin import (
     scrapers,
     selecting,
 )
+from scrapeyard.builtin.extraction.schemas import EXTRACT_INPUT, EXTRACT_OUTPUT
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.builtin.services import Run, with_fetch
@@ -132,8 +133,6 @@ def make_browser_builtins(run_actions: Run, run_replay: Run) -> dict[str, Builti
 
 def make_extract(run: Run) -> Builtin:
     """`builtin/extract`, which needs a worker's patterns and models."""
-    from scrapeyard.builtin.extraction.scraper import EXTRACT_INPUT, EXTRACT_OUTPUT  # noqa: PLC0415 - loads slowly
-
     described = _described(
         EXTRACT,
         name="Extract",

@@ -1,5 +1,6 @@
 """Puts all built-in scrapers together."""
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from scrapeyard.builtin import EXTRACT, MAP
@@ -25,9 +26,6 @@ def all_builtins(extractor: Extractor | None = None, extract: Run | None = None)
     of `builtin/extract`; None: one that has no patterns and the default settings."""
     reader = extractor or ThreadExtractor()
 
-    async def run_extract(services: Services, given: dict[str, Any]) -> dict[str, Any]:
-        return await (extract or make_ladder(reader, Settings())[1])(services, given)
-
     async def run_map(fetch: Fetch, given: dict[str, Any]) -> dict[str, Any]:
         from scrapeyard.inputs.site_map import MapScraper  # noqa: PLC0415 - loads slowly, and few runs list URLs
 
@@ -36,7 +34,7 @@ def all_builtins(extractor: Extractor | None = None, extract: Run | None = None)
     return {
         **make_builtins(reader),
         **make_browser_builtins(_run_actions, _run_replay),
-        EXTRACT: make_extract(run_extract),
+        EXTRACT: make_extract(extract or lazy_ladder(reader, Settings())),
         MAP: make_map(with_fetch(run_map)),
     }
 
@@ -65,6 +63,16 @@ def make_ladder(
 
     book = PatternBook(patterns, extractor, note=drift.note if drift is not None else None)
     return book, ExtractScraper(Ladder(extractor, book, settings.ai), Sites(settings.sites.whole_hosts))
+
+
+def lazy_ladder(extractor: Extractor, settings: Settings) -> Run:
+    """The code of `builtin/extract` for commands without a server, loaded when it first runs."""
+    made = cache(lambda: make_ladder(extractor, settings)[1])
+
+    async def run(services: Services, given: dict[str, Any]) -> dict[str, Any]:
+        return await made()(services, given)
+
+    return run
 
 
 async def _run_actions(services: Services, given: dict[str, Any]) -> dict[str, Any]:

@@ -282,6 +282,8 @@ OPERATIONS = [
     "GET /api/scrapers/{site}/{task}/channels",
     "DELETE /api/scrapers/{site}/{task}/channels/{channel}",
     "PUT /api/scrapers/{site}/{task}/channels/{channel}",
+    "GET /api/scrapers/{site}/{task}/drift",
+    "DELETE /api/scrapers/{site}/{task}/drift",
     "GET /api/scrapers/{site}/{task}/source",
     "GET /api/scrapers/{site}/{task}/state",
     "DELETE /api/scrapers/{site}/{task}/state",

@@ -3,23 +3,20 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_args
+from typing import Any
 from urllib.parse import urljoin
 
 import jsonschema_rs
 import msgspec
 from msgspec import Struct
 
+from scrapeyard.builtin.extraction.schemas import KINDS, MAX_DESCRIPTION, MAX_FIELDS, Kind
 from scrapeyard.errors import BadRequest
 from scrapeyard_sdk.extract import parse_date, parse_number, parse_price
 from scrapeyard_sdk.extract.patterns.tree import fold
 
-Kind = Literal["text", "number", "integer", "bool", "url", "date"]
-KINDS: tuple[str, ...] = get_args(Kind)
-MAX_FIELDS = 50
 MAX_SCHEMA = 64 * 1024
 """Bytes of a JSON schema."""
-MAX_DESCRIPTION = 500
 _MAX_DEPTH = 4
 NAME = r"[^\W\d]\w{0,63}(?:\.[^\W\d]\w{0,63}){0,3}"
 """Of a field; dots lead into objects."""

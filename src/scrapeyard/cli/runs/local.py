@@ -32,7 +32,7 @@ from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import Wall
 from scrapeyard.settings import Settings
-from scrapeyard.wiring.builtins import all_builtins, make_ladder
+from scrapeyard.wiring.builtins import all_builtins, lazy_ladder
 from scrapeyard.wiring.starting import build_type_info
 from scrapeyard.worker.attempts.environments import Preparer
 from scrapeyard.worker.attempts.parts import AttemptParts
@@ -167,7 +167,7 @@ class LocalYard:
     def _executor(
         self, scraper: Scraper, hear: Hear | None, engine: HttpEngine, state: LocalState, browser: BrowserEngine | None
     ) -> Executor:
-        _, extract = make_ladder(ThreadExtractor(), self._settings)
+        extract = lazy_ladder(ThreadExtractor(), self._settings)
         parts = AttemptParts(
             catalogue=_OneScraper(scraper),
             preparer=Preparer(self._environments, self._secrets),
