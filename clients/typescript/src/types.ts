@@ -932,7 +932,7 @@ export type ForgetCall = {
 export type ForgottenDocument = {
   /** Whether nothing was removed. */
   dry_run: boolean;
-  /** By kind: runs, jobs, items, exports, schedules, webhook_messages, snapshots, state, patterns, keys, cached_pages. */
+  /** By kind: runs, jobs, items, exports, schedules, webhook_messages, snapshots, state, patterns, drift, keys, cached_pages. */
   counts: Record<string, number>;
   /** Archived jobs that have it and are being restored: call again in a minute, until it is empty. */
   restoring: Array<string>;

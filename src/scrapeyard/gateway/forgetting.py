@@ -61,7 +61,7 @@ class ForgottenDocument(Struct, frozen=True, kw_only=True):
         dict[str, int],
         Meta(
             description="By kind: runs, jobs, items, exports, schedules, webhook_messages, snapshots, state, patterns, "
-            "keys, cached_pages."
+            "drift, keys, cached_pages."
         ),
     ]
     restoring: Annotated[

@@ -33,7 +33,7 @@ from scrapeyard.store.jobs.exports import EXPORTS
 from scrapeyard.store.jobs.rows import to_job
 from scrapeyard.store.jobs.snapshots import SNAPSHOTS
 from scrapeyard.store.operations import STATE
-from scrapeyard.store.patterns import PATTERNS, VERSIONS
+from scrapeyard.store.patterns import DRIFT, PATTERNS, VERSIONS
 from scrapeyard.store.ports.forgetting import ForgetTarget
 from scrapeyard.store.tables.content import ContentType, SealedText
 from scrapeyard.store.tables.jobs import ITEMS, JOB_EVENTS, JOBS, OUTCOMES
@@ -148,13 +148,14 @@ class SqlForgetting(SqlPart):
         await self._database.change(update(JOBS).where(JOBS.c.number == number).values(clean))
 
     async def remove_rest(self, target: ForgetTarget, subjects: Sequence[str], *, dry: bool) -> dict[str, int]:
-        """Remove schedules, webhook messages, snapshots, state, patterns, keys; returns how many of each."""
+        """Remove schedules, webhook messages, snapshots, state, patterns, sketches, keys; returns how many of each."""
         counts = {
             "schedules": await self._drop(target, SCHEDULES, ("template", "name"), "owner", dry=dry),
             "webhook_messages": await self._drop(target, DELIVERIES, ("body", "log"), "owner", dry=dry),
             "snapshots": await self._snapshots(target, dry=dry),
             "state": await self._drop(target, STATE, ("value", "key"), "", dry=dry),
             "patterns": await self._drop(target, PATTERNS, ("document",), "client", dry=dry),
+            "drift": await self._drop(target, DRIFT, ("site",), "", dry=dry),
         }
         await self._database.change(delete(VERSIONS).where(VERSIONS.c.pattern_id.not_in(select(PATTERNS.c.id))))
         for start in range(0, 0 if dry else len(subjects), _SOME):

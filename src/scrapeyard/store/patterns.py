@@ -70,7 +70,7 @@ DRIFT: Final = Table(
     Column("subject", ID, primary_key=True),
     Column("site", ID, primary_key=True),
     Column("drifted", Integer, nullable=False),
-    Column("sketch", LargeBinary, nullable=False),
+    Column("sketch", Sealed("drift.sketch"), nullable=False),
     Column("changed_at", Double, nullable=False),
 )
 _SKETCH: Final = json.Decoder(DriftSketch)

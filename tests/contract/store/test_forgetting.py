@@ -22,6 +22,7 @@ from scrapeyard.errors import Refusal
 from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.forgetting import ForgetCall, Forgetting
 from scrapeyard.model import Artifact, ExitReason, FetchTrace, LogLine, new_id
+from scrapeyard.model.drift import sights_of
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, ItemOutcome, Job, JobStatus, NewItem
 from scrapeyard.model.schedule import Schedule
@@ -218,6 +219,7 @@ async def test_a_url_is_found_nowhere_afterwards(
         "snapshots": 1,
         "state": 1,
         "patterns": 1,
+        "drift": 0,
     }
     assert dry.counts == expected
     assert done.counts == expected | {"cached_pages": 1}
@@ -294,8 +296,10 @@ async def test_a_site_goes_with_all_its_pages(
     await a_forgettable_run(store, blobs, SECRET)
     kept = await a_forgettable_run(store, blobs, "https://zebra-9417.example.org/")
     await a_job_of(store, blobs, OTHER, SECRET)
+    for site in ("zebra-9417.example", "shop.example"):
+        await store.drift.observe("shop/product", site, "1.0.0", [sights_of({"price": 1})], NOW)
     done = await forgetting.forget(ForgetCall(site="Zebra-9417.example"))
-    assert (done.counts["runs"], done.counts["items"]) == (1, 2)
+    assert (done.counts["runs"], done.counts["items"], done.counts["drift"]) == (1, 2, 1)
     assert await found_in(store, tmp_path, valkey_server, "//zebra-9417.example/") == []
     assert await store.runs.get(kept) is not None
 
