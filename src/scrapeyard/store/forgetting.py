@@ -155,7 +155,7 @@ class SqlForgetting(SqlPart):
             "snapshots": await self._snapshots(target, dry=dry),
             "state": await self._drop(target, STATE, ("value", "key"), "", dry=dry),
             "patterns": await self._drop(target, PATTERNS, ("document",), "client", dry=dry),
-            "drift": await self._drop(target, DRIFT, ("site",), "", dry=dry),
+            "drift": await self._sketches(target, dry=dry),
         }
         await self._database.change(delete(VERSIONS).where(VERSIONS.c.pattern_id.not_in(select(PATTERNS.c.id))))
         for start in range(0, 0 if dry else len(subjects), _SOME):
@@ -180,6 +180,13 @@ class SqlForgetting(SqlPart):
             return await self._drop(target, SNAPSHOTS, ("url",), "", dry=dry)
         mine = SNAPSHOTS.c.scope.startswith(f"{target.value}: ", autoescape=True)
         return await self._dropped(SNAPSHOTS, mine, dry=dry)
+
+    async def _sketches(self, target: ForgetTarget, *, dry: bool) -> int:
+        """Of a whole site: a sketch does not say which page or client it saw."""
+        if target.kind != "site":
+            return 0
+        hosts = DRIFT.c.site.endswith(f".{target.value}", autoescape=True)
+        return await self._dropped(DRIFT, (DRIFT.c.site == target.value) | hosts, dry=dry)
 
     async def _forget_keys(self, gone: frozenset[str]) -> None:
         """Idempotency-Keys of runs that go: the answer would be missing."""
