@@ -127,4 +127,4 @@ def test_a_command_wraps_and_unwraps(tmp_path: Path) -> None:
     with pytest.raises(SettingsInvalid, match="no such key"):
         masters.unwrap(WrappedKey(number=1, wrapped=b"other", master="command", created_at=0))
     with pytest.raises(SettingsInvalid, match="FileNotFoundError"):
-        CommandMasters("no-such-program").wrap(key)
+        CommandMasters(str(tmp_path / "no-such-program")).wrap(key)

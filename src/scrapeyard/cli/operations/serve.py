@@ -31,7 +31,9 @@ Auth = Annotated[
     typer.Option("--auth", help="Ask callers for a key: on, off, or auto: as soon as there is one."),
 ]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where embedded backends keep their files.")]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="Where embedded backends keep their files.", readable=False)
+]
 Scrapers = Annotated[Path | None, typer.Option("--scrapers", help="Folder with scrapers, watched.", file_okay=False)]
 AllowPrivate = Annotated[
     bool, typer.Option("--allow-private", help="Let scrapers fetch private and loopback addresses.")
