@@ -24,10 +24,12 @@ CHATTY = """
 import asyncio
 
 async def run(ctx, lines: int):
-    for number in range(lines):
-        print("line", number)
-    await asyncio.sleep(600)
+    for _ in range(60):
+        for number in range(lines):
+            print("line", number)
+        await asyncio.sleep(10)
 """
+"""Again and again: a page that is opened late sees only what comes then."""
 FAILS = "def run(ctx):\n    raise ValueError('the price is gone')\n"
 SCRAPERS = (
     ("watched", "lab/watched", "1.0.0", WATCHED),
