@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from clients.typescript_types import types_of
-from scrapeyard.builtin.registry import BUILTINS
+from scrapeyard.builtin.reading.thread import ThreadExtractor
+from scrapeyard.builtin.registry import make_builtins
 from scrapeyard.gateway.app import api_document
 from scrapeyard.gateway.auth.permissions import asked_for
 from scrapeyard.settings import GatewaySettings
@@ -71,7 +72,7 @@ def main() -> None:
 
 def document() -> dict[str, Any]:
     """The OpenAPI document of a server with its default settings."""
-    return api_document(GatewaySettings(), [builtin.scraper for builtin in BUILTINS.values()])
+    return api_document(GatewaySettings(), [builtin.scraper for builtin in make_builtins(ThreadExtractor()).values()])
 
 
 def page_grants() -> str:

@@ -11,7 +11,6 @@ from msgspec import Raw
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import PAGE
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.inputs.follower import Following
@@ -28,6 +27,7 @@ from scrapeyard.settings import HttpSettings
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.sql import SqlStore
 from tests.leaks import PATIENCE
+from tests.page_builtins import BUILTINS
 from tests.services.sqlite import migrated
 
 PATIENT = {

@@ -17,7 +17,7 @@ import httpx
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import ECHO
 from scrapeyard.builtin.fetching import Fetch
-from scrapeyard.builtin.registry import BUILTINS, Builtin
+from scrapeyard.builtin.registry import Builtin
 from scrapeyard.builtin.scrapers import echo
 from scrapeyard.builtin.services import with_fetch
 from scrapeyard.dispatch.leader import Dispatcher
@@ -49,6 +49,7 @@ from scrapeyard.worker.batches.batches import Batches, BatchParts
 from scrapeyard.worker.loop import Worker
 from scrapeyard.worker.runs import Executor
 from tests.integration.mortal import Door, Hatch, Life, StoreDoor, first_of, outlived
+from tests.page_builtins import BUILTINS
 from tests.services.job_yard import Clock
 from tests.services.sqlite import migrated
 

@@ -7,6 +7,7 @@ import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,31 @@ def test_a_class_name_is_used_once() -> None:
                 places[node.name].append(name)
     twice = {name: found for name, found in places.items() if len(found) > 1}
     assert set(twice) == set(SHARED_NAMES), f"give it another name, or a reason here: {twice}"
+
+
+def test_folders_import_each_other_in_one_direction() -> None:
+    """Also a folder and those in it, which `lint-imports` does not look at. Raises CycleError."""
+    folders = defaultdict(set)
+    for path, _ in _files():
+        for node in _run(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("scrapeyard"):
+                folders[path.parent] |= {_folder(node.module, alias.name) for alias in node.names} - {path.parent}
+    roots = {SOURCE / name for name in ("scrapeyard", "scrapeyard_client", "scrapeyard_sdk")}
+    TopologicalSorter({folder: found - roots for folder, found in folders.items() if folder not in roots}).prepare()
+
+
+def _run(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only type checkers see."""
+    yield node
+    if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+        for child in ast.iter_child_nodes(node):
+            yield from _run(child)
+
+
+def _folder(module: str, name: str) -> Path:
+    """Where that is which `from module import name` imports."""
+    place = SOURCE.joinpath(*module.split("."))
+    return (place / name if (place / name).is_dir() else place) if place.is_dir() else place.parent
 
 
 @pytest.mark.parametrize(

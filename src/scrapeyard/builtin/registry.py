@@ -21,9 +21,8 @@ from scrapeyard.builtin import (
     scrapers,
     selecting,
 )
-from scrapeyard.builtin.extraction.schemas import EXTRACT_INPUT, EXTRACT_OUTPUT
+from scrapeyard.builtin.extracting import EXTRACT_INPUT, EXTRACT_OUTPUT
 from scrapeyard.builtin.pages.port import Extractor
-from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.builtin.services import Run, with_fetch
 from scrapeyard.model import Defaults, Limits, Scraper, ScraperRef
 
@@ -158,7 +157,3 @@ def make_map(run: Run) -> Builtin:
 
 def _described(scraper_id: str, **fields: Any) -> Scraper:
     return Scraper(ref=ScraperRef(id=scraper_id, version=__version__), folder=None, entry="", **fields)
-
-
-BUILTINS: dict[str, Builtin] = make_builtins(ThreadExtractor())
-"""Built-ins that read pages in a thread, but for those whose code stands elsewhere: maps, actions and recordings."""

@@ -14,7 +14,7 @@ from scrapeyard.engines.http.site import Sites
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import PatternStore
 from scrapeyard.store.ports.store import Store
-from scrapeyard.worker.drift import DriftWatch
+from scrapeyard.worker.attempts.drift import DriftWatch
 
 if TYPE_CHECKING:
     from scrapeyard.builtin.extraction.book import PatternBook

@@ -7,7 +7,7 @@ from msgspec import Raw, json
 
 from scrapeyard.model.drift import LEAST_BEFORE, MAX_FIELDS, WINDOW, DriftSketch, sight_of, sights_of
 from scrapeyard.store.ports.store import Store
-from scrapeyard.worker.drift import MAX_RESULT, MOST_PAGES, DriftWatch
+from scrapeyard.worker.attempts.drift import MAX_RESULT, MOST_PAGES, DriftWatch
 from tests.contract.nouns import NOW
 
 ID, URL = "shop/product", "https://shop.example/p/1"

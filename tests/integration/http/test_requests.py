@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.builtin.services import Services
 from scrapeyard.engines.http.clients import find_profile
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import HTML, reason_of
+from tests.page_builtins import BUILTINS
 from tests.sites.site import Site, page, raw, redirect
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from scrapeyard.builtin.pages.bounds import MAX_HTML
 from scrapeyard.builtin.pages.port import MAX_TEXT, PARTS
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.builtin.services import Services
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.repository.manifest.json_schemas import InputChecker
+from tests.page_builtins import BUILTINS
 
 URL = "https://shop.example/dir/page"
 PAGE = BUILTINS["builtin/page"]

@@ -3,7 +3,6 @@
 from typing import Any
 
 from scrapeyard.builtin.listing import MAX_PAGES
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.builtin.services import Services
 from scrapeyard.demo.goods import CATEGORIES, make_products
 from scrapeyard.demo.pages import build
@@ -11,6 +10,7 @@ from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.repository.manifest.json_schemas import InputChecker
+from tests.page_builtins import BUILTINS
 
 SHOP = "https://shop.example"
 LIST = BUILTINS["builtin/list"]

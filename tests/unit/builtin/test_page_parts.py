@@ -9,9 +9,9 @@ from scrapeyard.builtin.pages.page import extract_page
 from scrapeyard.builtin.pages.port import RawPage
 from scrapeyard.builtin.reading import frames
 from scrapeyard.builtin.reading.serving import answer
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.builtin.services import Services
 from scrapeyard.engines.port import FetchRequest, FetchResponse
+from tests.page_builtins import BUILTINS
 
 URL = "https://shop.example/"
 WORDS = "The kiln was lit at dawn, and the pots were glazed by noon, as they had been for many years. "

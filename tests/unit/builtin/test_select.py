@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from scrapeyard.builtin.pages.port import MAX_TEXT, RawPage
 from scrapeyard.builtin.pages.select import MAX_MATCHES, MAX_WARNINGS
 from scrapeyard.builtin.reading.raw import read_raw
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.builtin.services import Services
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.repository.manifest.json_schemas import InputChecker
+from tests.page_builtins import BUILTINS
 
 URL = "https://shop.example/dir/page"
 SELECT = BUILTINS["builtin/select"]

@@ -7,10 +7,10 @@ from typing import Any
 
 import jsonschema_rs
 
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.gateway.app import api_document
 from scrapeyard.gateway.document.properties import TIMES, texts
 from scrapeyard.settings import GatewaySettings
+from tests.page_builtins import BUILTINS
 
 
 @cache

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.builtin import PAGE
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.errors import BadRequest
 from scrapeyard.inputs.formats.rows import BadRow, ListRefused, ListUnreadable, Piece
 from scrapeyard.inputs.mapper import Shaped, Shaper, check_source
@@ -33,6 +32,7 @@ from scrapeyard.model.job import MAX_ITEM_INPUT, Job, JobStatus, NewItem
 from scrapeyard.repository.manifest.items import canonical, is_key, is_same, key_of
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
+from tests.page_builtins import BUILTINS
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

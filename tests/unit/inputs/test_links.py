@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from scrapeyard.builtin import PAGE
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.inputs.links import FoundLinks, LinkScope, PageLinks, tidy_query
 from scrapeyard.inputs.mapper import Shaper
 from scrapeyard.inputs.source import FollowSource, QueryMode, ScopeKind, Shape, UrlChoice
 from scrapeyard.repository.manifest.json_schemas import InputChecker
+from tests.page_builtins import BUILTINS
 
 
 def links_of(source: FollowSource) -> PageLinks:

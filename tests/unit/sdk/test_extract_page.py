@@ -12,10 +12,10 @@ import pytest
 from scrapeyard.builtin.pages.bounds import MAX_HTML, MAX_LIGHT, bounded, is_light
 from scrapeyard.builtin.pages.page import MAX_FIELD, MAX_LINKS, extract_page
 from scrapeyard.builtin.pages.port import FIELDS, MAX_TEXT, PARTS
-from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.builtin.services import Services
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard_sdk.extract.page import Joiner
+from tests.page_builtins import BUILTINS
 
 URL = "https://shop.example/dir/page"
 HTML = """<!doctype html>

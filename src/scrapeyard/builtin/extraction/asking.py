@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from scrapeyard.builtin.extracting import Kind
 from scrapeyard.builtin.extraction.confidence import ELSEWHERE, INVENTED, NOT_IN_PAGE, QUOTED, Candidate
 from scrapeyard.builtin.extraction.fields import FieldSpec, read_text, same
 from scrapeyard.builtin.extraction.reduced import PagePiece
-from scrapeyard.builtin.extraction.schemas import Kind
 from scrapeyard.engines.models.port import Question
 from scrapeyard_sdk.extract.patterns.tree import fold
 

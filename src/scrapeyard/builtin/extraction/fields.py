@@ -10,7 +10,7 @@ import jsonschema_rs
 import msgspec
 from msgspec import Struct
 
-from scrapeyard.builtin.extraction.schemas import KINDS, MAX_DESCRIPTION, MAX_FIELDS, Kind
+from scrapeyard.builtin.extracting import KINDS, MAX_DESCRIPTION, MAX_FIELDS, Kind
 from scrapeyard.errors import BadRequest
 from scrapeyard_sdk.extract import parse_date, parse_number, parse_price
 from scrapeyard_sdk.extract.patterns.tree import fold

@@ -23,12 +23,12 @@ from scrapeyard.results.masking import Masking
 from scrapeyard.sandbox.port import Sandbox, Series
 from scrapeyard.store.ports.operations import StateStore
 from scrapeyard.store.ports.runs import RunStore
+from scrapeyard.worker.attempts.drift import DriftWatch
 from scrapeyard.worker.attempts.environments import Prepared, Preparer
 from scrapeyard.worker.attempts.live import LiveViews
 from scrapeyard.worker.attempts.retrying import RetryRules
 from scrapeyard.worker.attempts.slots import SlotLease
 from scrapeyard.worker.attempts.waiting import SiteWait
-from scrapeyard.worker.drift import DriftWatch
 
 
 class AttemptParts(Struct, frozen=True, kw_only=True):

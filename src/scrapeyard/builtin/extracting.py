@@ -1,4 +1,4 @@
-"""What `builtin/extract` takes and returns, as JSON Schema. It loads nothing else of this package."""
+"""What `builtin/extract` takes and returns. Its code stands in `extraction`, which loads slowly."""
 
 from typing import Any, Literal, get_args
 
