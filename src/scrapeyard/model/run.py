@@ -58,7 +58,13 @@ class Watch(Struct, frozen=True, kw_only=True, tag="watch"):
     run_id: str
 
 
-Signal = Cancel | CancelJob | Refresh | Invalidate | SitesChanged | Watch
+class Replay(Struct, frozen=True, kw_only=True, tag="replay"):
+    """Somebody begins to follow this run: send the lines that it has written so far."""
+
+    run_id: str
+
+
+Signal = Cancel | CancelJob | Refresh | Invalidate | SitesChanged | Watch | Replay
 
 
 class RunStatus(StrEnum):

@@ -8,7 +8,18 @@ import msgspec
 from msgspec import Raw
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.model import Cancel, CancelJob, Delivery, Invalidate, Outcome, Refresh, Signal, SitesChanged, Watch
+from scrapeyard.model import (
+    Cancel,
+    CancelJob,
+    Delivery,
+    Invalidate,
+    Outcome,
+    Refresh,
+    Replay,
+    Signal,
+    SitesChanged,
+    Watch,
+)
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES
 
 LANE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -60,7 +71,7 @@ def decode_delivery(message: bytes) -> Delivery:
 
 
 SIGNALS = "signals"
-"""Everyone: Cancel, CancelJob, Refresh, Invalidate, SitesChanged, Watch."""
+"""Everyone: Cancel, CancelJob, Refresh, Invalidate, SitesChanged, Watch, Replay."""
 FEED = "feed"
 """Dispatchers: whatever is said means that a job may have something to hand out."""
 
@@ -72,7 +83,7 @@ class _SentOutcome(Outcome, frozen=True, kw_only=True):
 
 
 _signal_decoder: msgspec.json.Decoder[Signal] = msgspec.json.Decoder(
-    Cancel | CancelJob | Refresh | Invalidate | SitesChanged | Watch
+    Cancel | CancelJob | Refresh | Invalidate | SitesChanged | Watch | Replay
 )
 _outcome_decoder = msgspec.json.Decoder(_SentOutcome)
 T = TypeVar("T")
@@ -86,6 +97,16 @@ def replies(gateway_id: str) -> str:
 def events(run_id: str) -> str:
     """What one run logs and does while it runs."""
     return f"events:{run_id}"
+
+
+def line_id(attempt: int, number: int) -> int:
+    """The id of an attempt's log line, counted from 1. Later lines have higher ids, also those of later attempts."""
+    return (attempt << 32) + number
+
+
+def is_first_line(id_: int) -> bool:
+    """Whether the line with this id is the first of its attempt."""
+    return id_ & 0xFFFFFFFF == 1
 
 
 def live(run_id: str) -> str:

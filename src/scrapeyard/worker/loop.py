@@ -21,6 +21,7 @@ from scrapeyard.model import (
     Outcome,
     Priority,
     Refresh,
+    Replay,
     Run,
     RunError,
     RunStatus,
@@ -100,6 +101,7 @@ class Worker:
         self._signals.subscribe(Cancel, lambda signal: self._cancel_run(signal.run_id))
         self._signals.subscribe(CancelJob, lambda signal: batches.kill_job(signal.job_id))
         self._signals.subscribe(Refresh, self._refresh)
+        self._signals.subscribe(Replay, lambda signal: executor.replay(signal.run_id))
         if live is not None:
             self._signals.subscribe(Watch, lambda signal: live.watch(signal.run_id))
         self._outside = ParkedRuns()

@@ -56,6 +56,10 @@ TOLD_SECONDS = 1.0
 """Shorter waits for a site's turn are not told."""
 
 
+REPLAY_LINES = 1000
+"""Log lines in one message of a replay."""
+
+
 class Executor:
     """Runs deliveries. Holds no state between them."""
 
@@ -63,6 +67,7 @@ class Executor:
         self._parts = parts
         self._queue = queue
         self._worker_id = worker_id
+        self._live: dict[str, LiveEvents] = {}
 
     async def execute(self, delivery: Delivery, seat: SlotLease | None = None) -> Outcome:
         """Run a delivery to its outcome. Raises only CancelledError; the child is gone by then.
@@ -88,13 +93,19 @@ class Executor:
             warm=scraper.isolation == "warm" and delivery.fetching.isolation != "run",
             client=delivery.owner,
         )
-        live = LiveEvents(self._queue, delivery.run_id, self._note(delivery))
+        live = self._live[delivery.run_id] = LiveEvents(self._queue, delivery, self._note(delivery))
         latest_turn = delivery.created_at + MOST_SECONDS if seat else 0.0
         try:
             return await RunAttempt(self._parts, plan, delivery, outcome, live, latest_turn).run()
         finally:
+            self._live.pop(delivery.run_id, None)
             await plan.site_wait.close()
             await live.stop()
+
+    def replay(self, run_id: str) -> None:
+        """Publish the lines that this run has written so far again. Nothing happens if it is another worker's."""
+        if live := self._live.get(run_id):
+            live.replay()
 
     def _note(self, delivery: Delivery) -> "NoteProgress | None":
         """What writes the progress of a run while it goes on; None if nothing keeps it."""
@@ -180,7 +191,7 @@ class RunAttempt(ScrapeAttempt[Outcome]):
 
     def _add_line(self, line: LogLine) -> None:
         self.logs.append(line)
-        self._live.add({"type": "log", **asdict(line)})
+        self._live.add_line(line)
 
     def progress(self, progress: RunProgress) -> None:
         """Take note of how far the script is, and tell those who listen."""
@@ -262,10 +273,13 @@ class LiveEvents:
     """Publishes a run's events to subscribers a little later, without slowing the run. Bounded: a burst loses its
     middle."""
 
-    def __init__(self, queue: Queue, run_id: str, note: NoteProgress | None = None) -> None:
+    def __init__(self, queue: Queue, delivery: Delivery, note: NoteProgress | None = None) -> None:
         """`note` writes how far the run is, at most every NOTE_SECONDS."""
         self._queue = queue
-        self._run_id = run_id
+        self._run_id = delivery.run_id
+        self._attempt = delivery.attempt
+        self._lines: list[LogLine] = []
+        self._is_replay_asked = False
         self._waiting: list[dict[str, Any]] = []
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -276,6 +290,16 @@ class LiveEvents:
         self._wait: RunWait | None = None
         self._is_unnoted = False
         self._noted_at = -NOTE_SECONDS
+
+    def add_line(self, line: LogLine) -> None:
+        """Queue an event, and keep the line for those who come later."""
+        self._lines.append(line)
+        self.add({"type": "log", "id": messages.line_id(self._attempt, len(self._lines)), **asdict(line)})
+
+    def replay(self) -> None:
+        """Publish every line so far again, soon. Whoever has some of them knows them by their ids."""
+        self._is_replay_asked = True
+        self._wake.set()
 
     def add_progress(self, progress: RunProgress) -> None:
         """Queue an event, and write it down soon. The end of the run writes the last one."""
@@ -311,6 +335,7 @@ class LiveEvents:
         await asyncio.wait((self._task,))
         for message in self._waiting:
             await self._publish(message)
+        await self._publish_lines()
 
     def _begin(self) -> None:
         self._waiting.insert(0, {"type": "status", "status": "running"})
@@ -325,7 +350,17 @@ class LiveEvents:
             waiting, self._waiting = self._waiting, []
             for message in waiting:
                 await self._publish(message)
+            await self._publish_lines()
             await self._write_progress()
+
+    async def _publish_lines(self) -> None:
+        if not self._is_replay_asked:
+            return
+        self._is_replay_asked = False
+        total = len(self._lines)
+        for at in range(0, max(1, total), REPLAY_LINES):
+            first, end = messages.line_id(self._attempt, at + 1), min(total, at + REPLAY_LINES)
+            await self._publish({"type": "logs", "first": first, "lines": self._lines[at:end], "more": end < total})
 
     async def _write_progress(self) -> None:
         """Tried again a second later if the database is away, or does not know yet that the run began."""

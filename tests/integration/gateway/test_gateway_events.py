@@ -10,9 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from scrapeyard.gateway.runs import events
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
-from scrapeyard.model import ExitReason, LogLine, Priority
+from scrapeyard.model import ExitReason, LogLine, Priority, Replay
 from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import GatewaySettings, Settings
@@ -43,7 +44,13 @@ async def serving(folder: Path) -> AsyncIterator[tuple[GatewayServer, GatewaySer
 
 def parse(text: str) -> list[tuple[str, dict[str, Any]]]:
     blocks = [block for block in text.split("\n\n") if block and not block.startswith(":")]
-    return [(block.split("\n")[0][7:], json.loads(block.split("\n")[1][6:])) for block in blocks]
+    fields = [dict(line.split(": ", 1) for line in block.split("\n")) for block in blocks]
+    return [(each["event"], json.loads(each["data"])) for each in fields]
+
+
+def numbered(attempt: int, *lines: tuple[int, str]) -> list[dict[str, Any]]:
+    """Log lines as a worker sends them, each with its number in the attempt."""
+    return [{"type": "log", "id": messages.line_id(attempt, number), "text": text} for number, text in lines]
 
 
 async def test_a_run_that_ended_replays_its_logs(stand: Stand) -> None:
@@ -66,11 +73,58 @@ async def test_a_run_is_followed_to_its_end_over_a_socket(tmp_path: Path) -> Non
             lines = stream.aiter_text()
             received = await anext(lines)
             assert parse(received)[0][0] == "status"
-            await queue.send(messages.events(delivery.run_id), b'{"type":"log","text":"hi"}')
+            (line,) = numbered(1, (1, "hi"))
+            await queue.send(messages.events(delivery.run_id), json.dumps(line).encode())
             await queue.send(messages.events(delivery.run_id), b"nonsense")
-            await services.store.runs.finish([Ending(run=run_of(delivery), outcome=outcome_of(delivery))])
+            logs = tuple(LogLine(at_ms=1, stream="stdout", text=text) for text in ("hi", "the last words"))
+            ending = Ending(run=run_of(delivery), outcome=outcome_of(delivery, logs=logs))
+            await services.store.runs.finish([ending])
             received += "".join([piece async for piece in lines])
-    assert [name for name, _ in parse(received)] == ["status", "log", "end"]
+    told = parse(received)
+    assert [name for name, _ in told] == ["status", "log", "log", "end"]
+    assert [event["text"] for name, event in told if name == "log"] == ["hi", "the last words"]
+
+
+async def test_who_comes_late_gets_the_lines_from_before_first_and_none_twice(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, services, client):
+        queue = services.queue
+        await client.post("/api/scrape", json={"url": URL, "wait": 0})
+        (delivery,) = await queue.take(["default"], 1, list(Priority), PATIENCE)
+
+        async def send(*said: dict[str, Any]) -> None:
+            for each in said:
+                await queue.send(messages.events(delivery.run_id), json.dumps(each).encode())
+
+        first = messages.line_id(2, 1)
+        before = [{"at_ms": 1, "stream": "stdout", "text": text} for text in "abc"]
+        async with queue.listen(messages.SIGNALS) as signals:
+            path = f"/api/scrape/{delivery.run_id}/events"
+            async with client.stream("GET", path, headers={"Last-Event-ID": str(first)}) as stream:
+                assert messages.decode_signal(await anext(signals)) == Replay(run_id=delivery.run_id)
+                await send(*numbered(2, (3, "c"), (4, "d")))
+                await send({"type": "logs", "first": first, "lines": before[:2], "more": True})
+                await send({"type": "logs", "first": first + 2, "lines": before[2:], "more": False})
+                await send(*numbered(2, (4, "d"), (5, "e")), *numbered(3, (1, "again")))
+                await services.store.runs.finish([Ending(run=run_of(delivery), outcome=outcome_of(delivery))])
+                received = "".join([piece async for piece in stream.aiter_text()])
+    assert [event.get("text") for name, event in parse(received) if name == "log"] == ["b", "c", "d", "e", "again"]
+
+
+async def test_lines_do_not_wait_for_a_worker_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "REPLAY_SECONDS", 0.1)
+    async with serving(tmp_path) as (_, services, client):
+        await client.post("/api/scrape", json={"url": URL, "wait": 0})
+        (delivery,) = await services.queue.take(["default"], 1, list(Priority), PATIENCE)
+        async with client.stream("GET", f"/api/scrape/{delivery.run_id}/events") as stream:
+            pieces = stream.aiter_text()
+            received = await anext(pieces)
+            (line,) = numbered(1, (7, "seventh"))
+            await services.queue.send(messages.events(delivery.run_id), json.dumps(line).encode())
+            while "seventh" not in received:
+                received += await anext(pieces)
+    assert f"id: {messages.line_id(1, 7)}\nevent: log" in received
 
 
 async def test_a_reader_that_hangs_up_leaves_nothing_behind(tmp_path: Path) -> None:

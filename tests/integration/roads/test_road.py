@@ -215,6 +215,21 @@ def test_events_are_told_while_the_run_goes_on(api: httpx.Client) -> None:
     assert meanwhile in ("queued", "running"), "when the first was heard: the store may be a batch behind"
 
 
+def test_who_follows_a_run_late_gets_its_lines_from_the_first_on(yard: Yard, api: httpx.Client) -> None:
+    run_id = _handle(api, seconds=LONG)
+    early = _lines(api, run_id, 3)
+    with yard.client(-1) as other:
+        assert _lines(other, run_id, 3) == early
+    api.delete(f"/api/scrape/{run_id}")
+
+
+def _lines(api: httpx.Client, run_id: str, count: int) -> list[str]:
+    """The first lines that a stream tells."""
+    with api.stream("GET", f"/api/scrape/{run_id}/events") as stream:
+        told = (line for line in stream.iter_lines() if line.startswith('data: {"type":"log"'))
+        return [next(told) for _ in range(count)]
+
+
 def test_a_large_result_streams_back(api: httpx.Client) -> None:
     size = 5_000_000
     run = _done(api, scraper="lab/big", input={"size": size})

@@ -89,8 +89,8 @@ def test_a_download_that_is_cut_is_not_taken_for_whole() -> None:
 
 def test_a_stream_that_is_cut_is_taken_up_again_and_no_line_shown_twice(capfd: pytest.CaptureFixture[str]) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
-    first = b'event: log\ndata: {"at_ms": 5.0, "stream": "stdout", "text": "one"}\n\n: still here\n\n'
-    second = b'event: log\ndata: {"at_ms": 1.0, "stream": "stdout", "text": "two"}\n\n'
+    first = b'id: 1\nevent: log\ndata: {"at_ms": 5.0, "stream": "stdout", "text": "one"}\n\n: still here\n\n'
+    second = b'id: 2\nevent: log\ndata: {"at_ms": 1.0, "stream": "stdout", "text": "two"}\n\n'
     end = b'event: end\ndata: {"status": "succeeded", "exit_reason": "succeeded", "error": null}\n\n'
     with answering(head + first, head + first + second + end) as (url, asked):
         logs(RUN, follow=True, url=url)

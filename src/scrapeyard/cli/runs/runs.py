@@ -71,7 +71,7 @@ def logs(
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """What the script wrote. With --follow, what it writes from now on; one that has ended shows all of it."""
+    """What the script wrote. With --follow also while it runs: what it wrote so far, then each line as it comes."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_json
 
@@ -174,14 +174,14 @@ def _ending(run: dict[str, Any]) -> str:
 
 
 def _follow(server: "Server", run_id: str, as_json: bool) -> None:
-    """Follow the log. If a stopping gateway ends the stream early, reconnects and skips lines already shown."""
-    shown: set[tuple[float, str]] = set()
+    """Follow the log. If a stopping gateway ends the stream early, goes on after the last line that was shown."""
+    last = 0
     path = _path(server, run_id)
     while True:
-        with server.events(f"{path}/events") as events:
-            for name, event, _ in events:
-                if name == "log" and (line := (event["at_ms"], event["text"])) not in shown:
-                    shown.add(line)
+        with server.events(f"{path}/events", last) as events:
+            for name, event, number in events:
+                if name == "log" and (number is None or number > last):
+                    last = number or last
                     _print(event, as_json)
                 elif name == "progress":
                     _tell_progress(event, as_json)

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import Depends, Path, Query
+from fastapi import Depends, Header, Path, Query
 from pydantic import AfterValidator, BeforeValidator
 from starlette.requests import HTTPConnection
 
@@ -26,6 +26,8 @@ async def _gateway(connection: HTTPConnection) -> "Gateway":
 
 GatewayDep = Annotated["Gateway", Depends(_gateway)]
 
+LastEventId = Annotated[int | None, Header(ge=0, le=2**53, description="The last id that the caller had.")]
+"""For event streams, which a reader takes up again after the last event that it had."""
 _MOST_SHOWN = 200
 
 

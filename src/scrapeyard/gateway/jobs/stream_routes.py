@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, WebSocket
+from fastapi import APIRouter, Query, WebSocket
 from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocketDisconnect
 
@@ -16,7 +16,7 @@ from scrapeyard.gateway.auth.owned import JobId
 from scrapeyard.gateway.auth.ownership import owned_job
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import GatewayDep
+from scrapeyard.gateway.http.parameters import GatewayDep, LastEventId
 from scrapeyard.gateway.http.patterns import JOB_ID
 from scrapeyard.gateway.http.problems import from_error
 from scrapeyard.gateway.jobs.streams import JobUpdate, StreamOptions, as_message, as_sse
@@ -38,7 +38,6 @@ _STREAM = {
     "description": "What has happened and happens, `progress` at most twice a second, then one `end`.",
     "content": {"text/event-stream": {"schema": _EVENT}},
 }
-_Last = Annotated[int | None, Header(ge=0, le=2**53, description="The last id that the caller had.")]
 _After = Annotated[int, Query(ge=0, le=2**53, description="The same, for callers that cannot set the header.")]
 _Wants = Annotated[
     bool | None, Query(description="Whether each item that ends is told as `item`; default: for the profile `site`.")
@@ -62,7 +61,7 @@ async def follow_job(
     gateway: GatewayDep,
     job_id: JobId,
     *,
-    last_event_id: _Last = None,
+    last_event_id: LastEventId = None,
     after: _After = 0,
     lines: _Wants = None,
     results: _WithResults = False,

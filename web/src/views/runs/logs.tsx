@@ -50,7 +50,7 @@ export function Logs({ lines, cut, flow }: { lines: Line[]; cut: boolean; flow: 
         <Copy text={() => lines.map(text).join("\n")} />
       </div>
       {shown.length === 0 ? (
-        <Empty title={w.noLogs} />
+        <Empty title={lines.length ? w.noLogsFit : flow === "ended" ? w.noLogs : w.noLogsYet} />
       ) : (
         <div class="logs" ref={box} tabIndex={0} role="log" aria-label={w.logs} onScroll={look}>
           {shown.map((line, index) => (
