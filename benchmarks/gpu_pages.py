@@ -39,7 +39,7 @@ def write_questions(path: Path) -> None:
     questions = []
     for number in range(PAGES):
         page = made_page(number, extra=f"<p>{words * (8 + number % 12)}</p>" * 12)
-        question = question_for(shown(pieces_of(PageTree(page.html)), 20_000), fields)
+        question = question_for(shown(pieces_of(PageTree(page.html)), 20_000)[0], fields)
         questions.append([question.task, question.text])
     path.write_text(json.dumps(questions), "utf-8")
 

@@ -222,7 +222,7 @@ def _answered(
 ) -> dict[str, Candidate]:
     """What the ladder makes of a model's answers."""
     pieces = pieces_of(tree)
-    visible = shown(pieces, 10**9)
+    visible, _ = shown(pieces, 10**9)
     said: dict[str, Any] = {}
     for field in wanted.fields:
         values = [fold(each) for each in truth.get(field.name, ()) if fold(each) and fold(each) in visible]

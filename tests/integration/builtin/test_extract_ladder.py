@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scrapeyard.builtin.extraction.reduced import is_order
+from scrapeyard.builtin.pages import bounds
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason
 from tests.services.ladders import LadderStand, open_ladder
@@ -123,6 +124,28 @@ async def test_hidden_text_is_not_shown_to_models(
     page = shop.add(made_page(1, extra=f'<p style="{style}">Secret words</p>'))
     await ladder.extract(html=page.html, url=page.url, fields=FIELDS)
     assert "Secret words" not in model_server.asked[0]["messages"][1]["content"]
+
+
+async def test_a_page_that_is_cut_is_told(ladder: LadderStand, shop: ShopModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = shop.add(made_page(1))
+    monkeypatch.setattr(bounds, "MAX_HTML", len(page.html) // 2)
+    monkeypatch.setattr(bounds, "is_light", lambda _: False)
+    example = {"html": page.html, "url": page.url, "values": {"title": page.shown["title"]}}
+    found = await ladder.extract(html=page.html, url=page.url, fields="title, weight", examples=[example])
+    cut = f"the page is read up to character {len(page.html) // 2:,} of {len(page.html):,}"
+    assert [each for each in found["warnings"] if "up to character" in each] == [f"example 1: {cut}", cut]
+
+
+async def test_a_page_that_is_too_long_for_the_model_is_told(
+    ladder: LadderStand, shop: ShopModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = shop.add(made_page(1, extra="".join(f"<p>{'long ' * 70}{number}</p>" for number in range(20))))
+    monkeypatch.setattr(ladder.models, "room", lambda *_: 3000)
+    found = await ladder.extract(html=page.html, url=page.url, fields=FIELDS)
+    assert len([each for each in found["warnings"] if "the model saw" in each]) == 1
+    monkeypatch.setattr(ladder.models, "room", lambda *_: 30_000)
+    whole = await ladder.extract(html=page.html, url=page.url, fields="maker", learn=False)
+    assert whole["warnings"] == []
 
 
 async def test_selectors_are_the_last_step(tmp_path: Path) -> None:

@@ -99,16 +99,18 @@ class Ladder:
 
     async def teach(
         self, page: PageSource, wanted: WantedFields, values: Mapping[str, Any], services: Services
-    ) -> StoredPattern | None:
-        """Learn from a page that a person answered. Raises PageUnreadable."""
+    ) -> list[str]:
+        """Learn from a page that a person answered; warnings if all of it, or some, is of no use. Raises
+        PageUnreadable."""
         task = ReadTask(fields=wanted.fields, sure=1.0, room=1)
         reading = await read_page(self._extractor, page, task)
-        if not reading.html:
-            return None
         absent = tuple(name for name, value in values.items() if value is None)
         example = AnsweredPage(url=page.url, html=reading.html, values=dict(values))
         lesson = Lesson(page=example, marks=reading.marks, absent=absent)
-        return await self._book.teach(PatternKey(page.site, services.client, wanted.key), wanted, lesson)
+        key = PatternKey(page.site, services.client, wanted.key)
+        if not reading.html or await self._book.teach(key, wanted, lesson) is None:
+            return [*reading.warnings, "it was not kept: the page is too large, or there is no store"]
+        return reading.warnings
 
 
 async def read_page(extractor: Extractor, page: PageSource, task: ReadTask) -> PageReading:
@@ -177,6 +179,11 @@ class _Climb:
         said = {name: [*reading.candidates.get(name, ()), each] for name, each in found.items()}
         settled = await self._settled(replace(reading, candidates={**reading.candidates, **said}), asked=True)
         settled.models = models
+        if reading.left_out:
+            settled.warnings.append(
+                f"the page is too long for the model: the model saw {len(reading.pieces) - reading.left_out:,} of its "
+                f"{len(reading.pieces):,} pieces of text"
+            )
         settled.warnings += [
             f"{name}: the model gave a value that does not stand in the page"
             for name, each in found.items()
@@ -211,7 +218,7 @@ class _Climb:
         pattern = next((each for each in patterns if each.id == reading.pattern), None)
         if pattern is not None and pattern.status == "ready":
             await self._book.note(pattern, answers, asked=asked)
-        return Extracted(answers=answers, pattern=pattern)
+        return Extracted(answers=answers, pattern=pattern, warnings=list(reading.warnings))
 
 
 def _is_ready(reading: PageReading, patterns: Sequence[StoredPattern]) -> bool:

@@ -68,8 +68,12 @@ class PageReading(Struct, frozen=True, kw_only=True):
     """What the user's selectors find: the last step."""
     pieces: tuple[PagePiece, ...] = ()
     shown: str = ""
+    left_out: int = 0
+    """Pieces of its content that `shown` has no room for."""
     html: str = ""
     """The page as an example; empty if it is too long, or was sure at once."""
+    warnings: list[str] = []
+    """What was not read of the page."""
 
     def answers(self, fields: Sequence[FieldSpec]) -> dict[str, FieldAnswer]:
         """The best value of each field."""
@@ -104,11 +108,13 @@ def read(source: str, url: str, task: ReadTask) -> PageReading:
         return told
     pieces = pieces_of(tree) if task.room else []
     html = tree.html() if task.room else ""
+    page, left_out = shown(pieces, task.room, links=any(field.kind == "url" for field in task.fields))
     return replace(
         told,
         selected=_by_selectors(source, url, task),
         pieces=tuple(pieces),
-        shown=shown(pieces, task.room, links=any(field.kind == "url" for field in task.fields)),
+        shown=page,
+        left_out=left_out,
         html=html if len(html) <= MAX_EXAMPLE else "",
     )
 

@@ -110,9 +110,9 @@ def is_order(text: str) -> bool:
     return _ORDERS.search(_LETTERS.sub("", text)) is not None
 
 
-def shown(pieces: list[PagePiece], room: int, *, links: bool = False) -> str:
+def shown(pieces: list[PagePiece], room: int, *, links: bool = False) -> tuple[str, int]:
     """The pieces as lines, `[number] tag: text`. Where they do not all fit, menus and footers go first, then the end.
-    With `links`, each tells where it leads."""
+    With `links`, each tells where it leads. Also, how many pieces are left out, without those of menus and footers."""
     lines = [f"[{number}] {_line(piece, links)}" for number, piece in enumerate(pieces, 1)]
     left, kept = room, set[int]()
     for aside in (False, True):
@@ -120,7 +120,8 @@ def shown(pieces: list[PagePiece], room: int, *, links: bool = False) -> str:
             if piece.aside is aside and len(lines[number]) < left:
                 kept.add(number)
                 left -= len(lines[number]) + 1
-    return "\n".join(lines[number] for number in sorted(kept))
+    left_out = sum(not piece.aside and number not in kept for number, piece in enumerate(pieces))
+    return "\n".join(lines[number] for number in sorted(kept)), left_out
 
 
 def _line(piece: PagePiece, links: bool) -> str:

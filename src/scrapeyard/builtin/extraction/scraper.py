@@ -78,8 +78,8 @@ class ExtractScraper:
                 warnings.append(f"example {number}: {example.get('url')} answered {status}, or is no HTML page")
                 continue
             values = {name: value for name, value in example["values"].items() if _is_wanted(name, wanted)}
-            if await self._ladder.teach(page, wanted, values, services) is None:
-                warnings.append(f"example {number} was not kept: the page is too large, or there is no store")
+            told = await self._ladder.teach(page, wanted, values, services)
+            warnings += [f"example {number}: {each}" for each in told]
         return warnings
 
     def _site(self, url: str) -> str:

@@ -19,8 +19,8 @@ def read_raw(page: RawPage) -> dict[str, Any]:
     if page.task is not None:
         from scrapeyard.builtin.extraction.reading import read_task  # noqa: PLC0415 - few pages need it
 
-        return read_task(source, page)
-    if page.fields is None:
+        found = read_task(source, page)
+    elif page.fields is None:
         found = read_page(source, page)
     else:
         from scrapeyard.builtin.pages.select import read_fields  # noqa: PLC0415 - few pages need it
