@@ -114,9 +114,18 @@ FIELD_OUTPUT: dict[str, Any] = {
         "evidence": {
             "type": ["object", "null"],
             "properties": {
-                "text": {"type": "string", "description": "As the page has it."},
-                "selector": {"type": "string", "description": "XPath or CSS selector of the place."},
+                "text": {"type": "string", "description": "As the page has it; of a list, its first value."},
+                "selector": {
+                    "type": "string",
+                    "description": "XPath of the node that has the text, or your own selector. XPaths fit the HTML as "
+                    "the server sends it.",
+                },
+                "json_path": {
+                    "type": ["string", "null"],
+                    "description": "JSONPath of the text in the JSON of the node; null: it stands in the node itself.",
+                },
             },
+            "description": "Where the value stands. Null: nowhere, or no node is known that has it.",
         },
         "how": {"enum": ["structured", "pattern", "model", "fallback", None]},
         "flags": {

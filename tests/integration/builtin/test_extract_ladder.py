@@ -126,7 +126,9 @@ async def test_hidden_text_is_not_shown_to_models(
     assert "Secret words" not in model_server.asked[0]["messages"][1]["content"]
 
 
-async def test_a_page_that_is_cut_is_told(ladder: LadderStand, shop: ShopModel, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_that_is_cut_is_told(
+    ladder: LadderStand, shop: ShopModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = shop.add(made_page(1))
     monkeypatch.setattr(bounds, "MAX_HTML", len(page.html) // 2)
     monkeypatch.setattr(bounds, "is_light", lambda _: False)

@@ -185,7 +185,8 @@ def _checked(said: Any, field: FieldSpec, page: PageText, base: str) -> Candidat
         for piece, worth in ((page.at(said.get("node"), text), QUOTED), (page.having(text), ELSEWHERE)):
             read = _value(text, value, field, base) if piece is not None else None
             if piece is not None and read is not None:
-                return Candidate(value=read, how="model", reliability=worth, text=text, selector=piece.xpath)
+                where = piece.place_of(text)
+                return Candidate(value=read, how="model", reliability=worth, text=text, selector=where)
     invented = _value(quote or str(value), value, field, base)
     if invented is None:
         return None
@@ -218,13 +219,13 @@ def _value(text: str, said: Any, field: FieldSpec, base: str) -> Any:
 
 
 def _together(values: Sequence[Candidate]) -> Candidate:
-    """A list: as sure as its weakest member."""
+    """A list: as sure as its weakest member. Its evidence is that of the first."""
     weakest = min(values, key=lambda each: each.reliability)
     return Candidate(
         value=[each.value for each in values],
         how="model",
         reliability=weakest.reliability,
-        text=", ".join(each.text for each in values)[:2000],
+        text=values[0].text,
         selector=values[0].selector,
         flags=weakest.flags,
     )

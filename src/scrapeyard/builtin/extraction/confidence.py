@@ -50,6 +50,9 @@ class Candidate(Struct, frozen=True, kw_only=True):
     text: str = ""
     """As it stands in the page."""
     selector: str = ""
+    """CSS or XPath of a node that has the text; empty: none is known."""
+    json_path: str = ""
+    """Where the text stands in the node's JSON."""
     flags: tuple[str, ...] = ()
 
 
@@ -61,15 +64,16 @@ class FieldAnswer(Struct, frozen=True, kw_only=True):
     how: How | None = None
     text: str = ""
     selector: str = ""
+    json_path: str = ""
     flags: tuple[str, ...] = ()
 
     def shown(self) -> dict[str, Any]:
         """As results have it."""
-        evidence = {"text": self.text[:500], "selector": self.selector} if self.how else None
+        evidence = {"text": self.text[:500], "selector": self.selector, "json_path": self.json_path or None}
         return {
             "value": self.value,
             "confidence": self.confidence,
-            "evidence": evidence,
+            "evidence": evidence if self.selector else None,
             "how": self.how,
             "flags": list(self.flags),
         }
@@ -105,6 +109,7 @@ def weigh(candidates: Sequence[Candidate]) -> FieldAnswer:
         how=best.how,
         text=best.text,
         selector=best.selector,
+        json_path=best.json_path,
         flags=tuple(flags),
     )
 

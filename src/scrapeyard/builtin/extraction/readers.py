@@ -8,7 +8,9 @@ from selectolax.lexbor import LexborHTMLParser
 
 from scrapeyard.builtin.extraction.confidence import DESCRIBED, STRUCTURED, Candidate
 from scrapeyard.builtin.extraction.fields import FieldSpec, read_text
+from scrapeyard.builtin.extraction.places import StatedPlace, StatedPlaces
 from scrapeyard_sdk.extract.page import base_of, read_headings, read_meta
+from scrapeyard_sdk.extract.patterns.tree import PageTree
 from scrapeyard_sdk.extract.structured import items, kinds, read_json_ld, read_microdata, read_rdfa
 
 _PRODUCT = {
@@ -61,34 +63,41 @@ _SUBJECTS = frozenset(
 """What a page may be about. Crumbs, sites and search boxes are not."""
 _PRODUCT_OF = {name: field for field, names in _PRODUCT.items() for name in names}
 _META_OF = {name: field for field, names in _META.items() for name in names}
-_PLACES = {
-    "json-ld": 'script[type="application/ld+json"]',
-    "microdata": "[itemprop]",
-    "rdfa": "[property]",
-    "opengraph": 'meta[property^="og:"], meta[property^="product:"]',
+_PLACE_NAMES = {
+    "price": ("price", "lowPrice", "amount"),
+    "list_price": ("price", "highPrice", "amount"),
+    "currency": ("priceCurrency", "currency"),
+    "gtin": ("gtin", "gtin13", "gtin12", "gtin14", "gtin8", "isbn", "ean", "upc"),
+    "sku": ("sku", "productID", "retailer_item_id"),
+    "images": ("image", "og", "thumbnailUrl"),
+    "condition": ("itemCondition", "condition"),
 }
+"""Names that a product's fields have in the page, where they are not their own."""
 _MAX_TEXT = 2000
 _NAMING = ("name", "@value", "value", "url", "ratingValue", "@id")
 """What an item is called by, where a plain value is wanted."""
+_Stated = Iterator[tuple[FieldSpec, str, Any, tuple[str, ...]]]
+"""Field, source, value, and names that the value's place may have."""
 
 
-def read_stated(source: str, url: str, fields: Sequence[FieldSpec]) -> dict[str, list[Candidate]]:
-    """Candidates by field."""
+def read_stated(source: str, url: str, fields: Sequence[FieldSpec], page: PageTree) -> dict[str, list[Candidate]]:
+    """Candidates by field, each with its place in the page."""
     tree = LexborHTMLParser(source)
     base = base_of(tree, url)
+    places = StatedPlaces(tree, page)
     found: dict[str, list[Candidate]] = {}
-    sources = (
-        _of_items(tree, base, fields),
-        _of_product(tree, url, fields),
-        _of_meta(tree, url, base, fields),
-    )
-    for each in sources:
-        for name, candidate in each:
-            found.setdefault(name, []).append(candidate)
+    taken = set[tuple[str, str]]()
+    stated = (_of_items(tree, base, fields), _of_product(tree, url, fields), _of_meta(tree, url, base, fields))
+    for number, each in enumerate(stated):
+        for field, kind, value, names in each:
+            if (number == 0 and (field.name, kind) in taken) or (read := _typed(value, field, base)) is None:
+                continue
+            taken.add((field.name, kind))
+            found.setdefault(field.name, []).append(_candidate(field, read, kind, places.find(kind, value, names)))
     return found
 
 
-def _of_items(tree: LexborHTMLParser, base: str, fields: Sequence[FieldSpec]) -> Iterator[tuple[str, Candidate]]:
+def _of_items(tree: LexborHTMLParser, base: str, fields: Sequence[FieldSpec]) -> _Stated:
     kinds_of = (
         ("json-ld", read_json_ld(tree)),
         ("microdata", read_microdata(tree, base)),
@@ -99,10 +108,8 @@ def _of_items(tree: LexborHTMLParser, base: str, fields: Sequence[FieldSpec]) ->
         for field in fields:
             for name in _properties(_plain_name(field.name)):
                 value = next((item[name] for item in about if item.get(name) not in (None, "", [])), None)
-                candidate = _candidate(field, _flat(value), kind, f"{_PLACES[kind]} {name}", base)
-                if candidate is not None:
-                    yield field.name, candidate
-                    break
+                if value is not None:
+                    yield field, kind, _flat(value), (name,)
 
 
 def _properties(name: str) -> Iterator[str]:
@@ -117,13 +124,11 @@ def _flat(value: Any) -> Any:
     if isinstance(value, list):
         return [flat for each in value[:100] if (flat := _flat(each)) not in (None, "")]
     if isinstance(value, dict):
-        return next(
-            (value[key] for key in ("name", "@value", "value", "url", "ratingValue", "@id") if key in value), None
-        )
+        return next((value[key] for key in _NAMING if key in value), None)
     return value
 
 
-def _of_product(tree: LexborHTMLParser, url: str, fields: Sequence[FieldSpec]) -> Iterator[tuple[str, Candidate]]:
+def _of_product(tree: LexborHTMLParser, url: str, fields: Sequence[FieldSpec]) -> _Stated:
     if not any(_plain_name(field.name) in _PRODUCT_OF for field in fields):
         return
     from scrapeyard_sdk.extract.product.product import read_product  # noqa: PLC0415 - its words load slowly
@@ -139,14 +144,10 @@ def _of_product(tree: LexborHTMLParser, url: str, fields: Sequence[FieldSpec]) -
         value = product.get(name)
         if name == "availability" and field.kind != "bool":
             value = product.get("availability_detail") or value
-        candidate = _candidate(field, value, source, _PLACES.get(source, ""), url)
-        if candidate is not None:
-            yield field.name, candidate
+        yield field, source, value, _PLACE_NAMES.get(name, (name,))
 
 
-def _of_meta(
-    tree: LexborHTMLParser, url: str, base: str, fields: Sequence[FieldSpec]
-) -> Iterator[tuple[str, Candidate]]:
+def _of_meta(tree: LexborHTMLParser, url: str, base: str, fields: Sequence[FieldSpec]) -> _Stated:
     if not any(_plain_name(field.name) in _META_OF for field in fields):
         return
     meta = read_meta(tree, url, base=base)
@@ -154,42 +155,43 @@ def _of_meta(
     for field in fields:
         match _META_OF.get(_plain_name(field.name)):
             case "title" if len(headings) == 1:
-                candidate = _candidate(field, headings[0], "page", "h1", base)
+                yield field, "page", headings[0], ("h1",)
             case "title":
-                candidate = _candidate(field, meta["opengraph"].get("og:title") or meta["title"], "meta", "title", base)
+                yield field, "meta", meta["opengraph"].get("og:title") or meta["title"], ("title",)
             case None:
                 continue
             case name:
-                candidate = _candidate(field, meta.get(name), "meta", f"head {name}", base)
-        if candidate is not None:
-            yield field.name, candidate
+                yield field, "meta", meta.get(name), (name,)
 
 
-def _candidate(field: FieldSpec, value: Any, source: str, selector: str, base: str) -> Candidate | None:
-    if value in (None, "", []):
-        return None
-    listed = value if isinstance(value, list) else [value]
-    read = [each for each in (_typed(one, field, base) for one in listed) if each is not None]
-    if not read or (len(read) > 1 and not field.many):
-        read = read[:1] if field.kind == "url" else [] if len(read) > 1 else read
-    if not read:
-        return None
+def _candidate(field: FieldSpec, value: Any, source: str, place: StatedPlace | None) -> Candidate:
     worth = STRUCTURED.get(source, 0.7)
+    first = value[0] if isinstance(value, list) else value
     return Candidate(
-        value=read if field.many else read[0],
+        value=value,
         how="structured",
         reliability=min(worth, DESCRIBED) if field.description else worth,
-        text=", ".join(str(one) for one in listed)[:_MAX_TEXT],
-        selector=selector,
+        text=place.text if place is not None else str(first)[:_MAX_TEXT],
+        selector=place.selector if place is not None else "",
+        json_path=place.json_path if place is not None else "",
     )
 
 
 def _typed(value: Any, field: FieldSpec, base: str) -> Any:
+    """A stated value as the field's kind; None if it is not of that kind, or several where one is wanted."""
+    listed = value if isinstance(value, list) else [value]
+    read = [each for one in listed if (each := _one(one, field, base)) is not None]
+    if field.many:
+        return read or None
+    return read[0] if read and (len(read) == 1 or field.kind == "url") else None
+
+
+def _one(value: Any, field: FieldSpec, base: str) -> Any:
     if isinstance(value, bool):
         return value if field.kind == "bool" else None
     if field.kind in ("number", "integer") and isinstance(value, (int, float)):
         return int(value) if value == int(value) else value if field.kind == "number" else None
-    if isinstance(value, (dict, list)):
+    if value in (None, "") or isinstance(value, (dict, list)):
         return None
     return read_text(str(value)[:_MAX_TEXT], field.kind, base)
 

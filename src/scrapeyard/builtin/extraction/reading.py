@@ -13,7 +13,7 @@ from scrapeyard.builtin.extraction.fields import FieldSpec, read_text
 from scrapeyard.builtin.extraction.readers import read_stated
 from scrapeyard.builtin.extraction.reduced import PagePiece, pieces_of, shown
 from scrapeyard.builtin.pages.port import RawPage
-from scrapeyard_sdk.extract.patterns import Example, FoundField, Pattern, PatternInvalid, learn
+from scrapeyard_sdk.extract.patterns import Example, FoundField, Pattern, PatternField, PatternInvalid, learn
 from scrapeyard_sdk.extract.patterns.template import ALIKE, likeness, marks
 from scrapeyard_sdk.extract.patterns.tree import PageTree
 
@@ -96,7 +96,7 @@ def read(source: str, url: str, task: ReadTask) -> PageReading:
     found = _by_pattern(tree, url, known, task.fields) if known is not None else {}
     needed = [field for field in task.fields if field.required]
     if not _are_sure(needed if found else task.fields, found, task, known):
-        for name, stated in read_stated(source, url, task.fields).items():
+        for name, stated in read_stated(source, url, task.fields, tree).items():
             found.setdefault(name, []).extend(stated)
     told = PageReading(
         candidates=found,
@@ -137,11 +137,19 @@ def _by_pattern(
         value = _typed(each, field, url)
         if value not in (None, []):
             worth = pattern_reliability(each.confidence, known.examples)
-            text = ", ".join(map(str, each.value)) if isinstance(each.value, list) else str(each.value)
+            text = _as_written(tree, rules, each, url)
             found[field.name] = [
                 Candidate(value=value, how="pattern", reliability=worth, text=text, selector=each.xpath)
             ]
     return found
+
+
+def _as_written(tree: PageTree, rules: PatternField, found: FoundField, url: str) -> str:
+    """The text that a value was read from; the value itself where that stands in it. Of a list, that of the first."""
+    first = found.value[0] if isinstance(found.value, list) else found.value
+    texts = tree.find(found.xpath)
+    text = next((each for each in texts if rules.reading.read(each, url) == first), "")
+    return str(first) if str(first) in text else text
 
 
 @lru_cache(maxsize=256)
@@ -213,7 +221,7 @@ def _selected(
             continue
         rule = rules[field.name]
         selector = rule if isinstance(rule, str) else str(rule.get("css") or rule.get("xpath") or "")
-        text = ", ".join(str(each) for each in listed)[:2000]
+        text = next(str(each) for each in listed if isinstance(each, (str, int, float)))[:2000]
         chosen = kept if field.many else kept[0]
         yield (
             field.name,

@@ -83,6 +83,14 @@ class PagePiece(Struct, frozen=True):
     """Where it leads, or what picture or moment it is."""
     aside: bool = False
     """Whether it likely belongs to a menu or a footer."""
+    link_xpath: str = ""
+    """Where `link` stands."""
+
+    def place_of(self, quote: str) -> str:
+        """XPath of the node that has a quote; empty if that is spread over text and link."""
+        words = fold(quote).casefold()
+        places = ((self.text, self.xpath), (self.link, self.link_xpath))
+        return next((xpath for text, xpath in places if words in fold(text).casefold()), "")
 
 
 def pieces_of(tree: PageTree) -> list[PagePiece]:
@@ -135,7 +143,8 @@ def _head(tree: PageTree) -> Iterator[PagePiece]:
     for element in tree.elements("//meta[@content]"):
         name = (element.get("property") or element.get("name") or "").lower()
         if name in _META:
-            yield from _piece(element.get("content"), element, f"meta {name}")
+            for piece in _piece(element.get("content"), element, f"meta {name}"):
+                yield replace(piece, xpath=f"{piece.xpath}/@content")
 
 
 def _body(tree: PageTree) -> Iterator[PagePiece]:
@@ -156,7 +165,12 @@ def _body(tree: PageTree) -> Iterator[PagePiece]:
         if places is not None and not places.is_hidden(element):
             alt = fold(element.get("alt") or "")
             yield PagePiece(
-                alt[:MAX_PIECE], _path(element), "img", (element.get("src") or "")[:500], places.aside(element)
+                alt[:MAX_PIECE],
+                f"{path_of(element)}/@alt",
+                "img",
+                (element.get("src") or "")[:500],
+                places.aside(element),
+                f"{path_of(element)}/@src",
             )
 
 
@@ -169,8 +183,10 @@ def _closed(block: Any, texts: list[str], places: "_Places") -> Iterator[PagePie
 def _piece(text: str, element: Any, tag: str, *, aside: bool = False) -> Iterator[PagePiece]:
     text = fold(text)
     if text:
-        link = next((found for child in (element, *element.iterchildren()) if (found := _link(child))), "")
-        yield PagePiece(text[:MAX_PIECE], _path(element), tag, link, aside)
+        linked = next((child for child in (element, *element.iterchildren()) if _link(child)), None)
+        where = f"{path_of(linked)}/@{_LINKS[linked.tag]}" if linked is not None else ""
+        link = _link(linked) if linked is not None else ""
+        yield PagePiece(text[:MAX_PIECE], path_of(element), tag, link, aside, where)
 
 
 def _link(element: Any) -> str:
@@ -231,7 +247,7 @@ def _is_aside(element: Any) -> bool:
     return element.tag in _ASIDE or bool(_ASIDE_NAMES.search(names))
 
 
-def _path(element: Any) -> str:
+def path_of(element: Any) -> str:
     """An XPath to the element: from the nearest one with an id."""
     steps: list[str] = []
     while element is not None:
