@@ -26,6 +26,7 @@ EXTRAS: Final = {
     "captcha": Extra("ddddocr", "pictures of captchas"),
     "documents": Extra("pypdfium2", "PDF, Word and Excel files"),
     "environments": Extra("uv", "packages that scrapers require", "uv"),
+    "graphql": Extra("graphql", "queries in GraphQL"),
     "light": Extra("lightpanda", "pages in a light browser", "lightpanda"),
     "local-ai": Extra("xllamacpp", "models on this machine"),
     "masking": Extra("re2", "own patterns of personal data"),

@@ -938,6 +938,18 @@ export type ForgottenDocument = {
   restoring: Array<string>;
 };
 
+/** A query of GraphQL. */
+export type GraphqlCall = {
+  /** The query; at most 1,000 tokens. */
+  query: string;
+  /** Values of its variables. */
+  variables?: Record<string, unknown> | null;
+  /** Which of its operations, if it has several. */
+  operationName?: string | null;
+  /** For clients that send some; nothing reads them. */
+  extensions?: Record<string, unknown> | null;
+};
+
 /** A run that goes on. */
 export type Handle = {
   /** Its id. */
@@ -4548,6 +4560,37 @@ export interface Operations {
     body: undefined;
     answer: AuditPageDocument;
   };
+  /** Query with GraphQL. */
+  query_graphql: {
+    path: undefined;
+    query: undefined;
+    body: GraphqlCall;
+    answer: {
+  /** What the query selects. */
+  data?: Record<string, unknown> | null;
+  /** What could not be answered; `extensions` has `code`, `status` and `remedy`. */
+  errors?: Array<Record<string, unknown>>;
+};
+  };
+  /** Query with GraphQL by GET. */
+  get_graphql: {
+    path: undefined;
+    query: { query: string; variables?: string | null; operationName?: string | null };
+    body: undefined;
+    answer: {
+  /** What the query selects. */
+  data?: Record<string, unknown> | null;
+  /** What could not be answered; `extensions` has `code`, `status` and `remedy`. */
+  errors?: Array<Record<string, unknown>>;
+};
+  };
+  /** Read the GraphQL schema. */
+  get_graphql_schema: {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: Response;
+  };
 }
 
 /** Method and path of every operation. */
@@ -4659,6 +4702,9 @@ export const routes = {
   start_oidc: ["GET", "/api/session/oidc/start"],
   get_usage: ["GET", "/api/usage"],
   list_audit: ["GET", "/api/audit"],
+  query_graphql: ["POST", "/api/graphql"],
+  get_graphql: ["GET", "/api/graphql"],
+  get_graphql_schema: ["GET", "/api/graphql/schema"],
 } as const;
 
 /** Operations that take an `Idempotency-Key`. */

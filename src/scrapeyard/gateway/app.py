@@ -22,6 +22,8 @@ from scrapeyard.gateway.crawls.calls import MapCall
 from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.document.describe import describe
 from scrapeyard.gateway.extraction import ExtractCall
+from scrapeyard.gateway.graphql import routes as graphql
+from scrapeyard.gateway.graphql.routes import GraphqlCall
 from scrapeyard.gateway.http import problems
 from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HeadAnswers, HotPath, LastResort
@@ -69,10 +71,10 @@ ROUTERS = (
         forgetting.router,
     ),
     *(operations.router, alerts.router, keys.router, sessions.router, sessions.callback_router),
-    *(usage.router, audit.router),
+    *(usage.router, audit.router, graphql.router),
 )
 """In the order in which the document lists their routes."""
-CALLS = (ScrapeCall, ExtractCall, MapCall, JobCall, AppendCall)
+CALLS = (ScrapeCall, ExtractCall, MapCall, JobCall, AppendCall, GraphqlCall)
 """Bodies that routes read themselves."""
 PROBLEMS = (problems.Problem, RunProblem)
 """What routes answer if they refuse a call."""

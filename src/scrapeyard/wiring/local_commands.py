@@ -82,7 +82,7 @@ async def check_audit(expected: tuple[int, str] | None = None) -> AuditCheck:
 
 
 class LocalKeys:
-    """The keys of one database. What a command changes stands in the audit, without a client and an address."""
+    """The keys of one database. What a command changes stands in the audit, as `local:USER`."""
 
     def __init__(self, ring: KeyRing, store: SqlStore) -> None:
         self.ring = ring

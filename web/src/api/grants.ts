@@ -111,4 +111,7 @@ export const asks: Record<keyof Operations, string> = {
   start_oidc: "open",
   get_usage: "work:read",
   list_audit: "admin",
+  query_graphql: "work:read",
+  get_graphql: "work:read",
+  get_graphql_schema: "work:read",
 };

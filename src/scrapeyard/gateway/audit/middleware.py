@@ -22,8 +22,8 @@ from scrapeyard.model import new_id
 from scrapeyard.model.audit import AuditEntry, cleaned
 from scrapeyard.model.identity import Identity
 
-USE: Final = frozenset({"/api/scrape", "/api/map", "/api/extract", "/api/cache/warm"})
-"""Paths on which POST makes runs."""
+USE: Final = frozenset({"/api/scrape", "/api/map", "/api/extract", "/api/cache/warm", "/api/graphql"})
+"""Paths on which POST makes runs, or only reads."""
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSED: Final = frozenset({401, 403, 421})
 """Refused for who calls. Other 4xx answers are refusals of changes only."""

@@ -49,7 +49,7 @@ class Authentication:
         except ScrapeyardError as error:
             await refuse(_refusal(error, scope), scope, receive, send)
             return
-        if identity.key_id and scope.get("method", "GET") == "GET":
+        if identity.key_id and _may_stream(scope):
             await self._serve(identity.key_id, scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -96,6 +96,12 @@ class Authentication:
         if permission is not None and permission not in GRANTS[identity.role]:
             raise Refusal("forbidden", 403, f"this needs the permission {permission}; the role {identity.role} has not")
         return identity
+
+
+def _may_stream(scope: Scope) -> bool:
+    if scope.get("method", "GET") == "GET":
+        return True
+    return any(name == b"accept" and _EVENTS in value for name, value in scope["headers"])
 
 
 def _begins_stream(message: Message) -> bool:

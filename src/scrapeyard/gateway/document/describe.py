@@ -40,6 +40,7 @@ TAGS: Final = {
     "cache": "Cached pages.",
     "secrets": "Secrets of scrapers: written, granted, never read.",
     "keys": "Who may call, and what they may do.",
+    "graphql": "Read several things with one query.",
     "operations": "How the platform is doing.",
 }
 SCHEMES: Final = {

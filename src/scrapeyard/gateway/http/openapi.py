@@ -19,6 +19,7 @@ _MEANINGS = {
     422: "Some part is not valid; `errors` lists each place.",
     429: "Too many calls wait already, or the client calls too often; try again after Retry-After.",
     500: "A fault of ours.",
+    501: "The server lacks a package that this needs.",
     503: "Too many runs wait, or a dependency is away; nothing was accepted. Try again after Retry-After.",
 }
 _RETRY_AFTER = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}

@@ -143,6 +143,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "Wait longer, or leave `on_timeout` at `continue` and look the run up later.",
     ),
     "not_alone": ("Not alone in its process", "Drain it without `exit`, and stop its process yourself."),
+    "not_installed": ("This server lacks a package for that", "The operator runs the command in `detail`."),
     "not_ready": ("Not ready", "Try again after Retry-After."),
     "internal_error": ("Something went wrong on our side", "Try again; if it lasts, look at the gateway's log."),
 }

@@ -1,0 +1,1 @@
+"""The read API as GraphQL: what several calls of the HTTP API answer, in one."""
