@@ -51,6 +51,8 @@ PAGE = Scraper(
     folder=None,
     input_schema={"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]},
 )
+DOCUMENT = Scraper(ref=ScraperRef(id="builtin/document", version="1.0.0"), folder=None)
+MAP = Scraper(ref=ScraperRef(id="builtin/map", version="1.0.0"), folder=None)
 MANIFEST = """
 id = "shop/product"
 version = "1.4.2"
@@ -173,7 +175,7 @@ async def open_services(
     catalogue = SourcedCatalogue(
         [FolderSource(folder / "scrapers")],
         folder / "cache",
-        {PAGE.ref.id: PAGE},
+        {each.ref.id: each for each in (PAGE, DOCUMENT, MAP)},
         LoadTerms(ceiling=settings.limits.as_limits()),
         Upkeep(refresh_seconds=3600, start_seconds=PATIENCE),
     )

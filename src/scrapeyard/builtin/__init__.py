@@ -15,6 +15,8 @@ ECHO = "builtin/echo"
 MAP = "builtin/map"
 ACTIONS = "builtin/actions"
 REPLAY = "builtin/replay"
+DOCUMENT = "builtin/document"
+"""A page, steps, data and a summary in one visit."""
 
 
 def default_for(given: Mapping[str, Any], default: str) -> str:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from scrapeyard import __version__
 from scrapeyard.builtin import (
     ACTIONS,
+    DOCUMENT,
     ECHO,
     EXTRACT,
     LIST,
@@ -21,6 +22,7 @@ from scrapeyard.builtin import (
     scrapers,
     selecting,
 )
+from scrapeyard.builtin.documenting import DOCUMENT_INPUT, DOCUMENT_OUTPUT
 from scrapeyard.builtin.extracting import EXTRACT_INPUT, EXTRACT_OUTPUT
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.services import Run, with_fetch
@@ -139,6 +141,20 @@ def make_extract(run: Run) -> Builtin:
         input_schema=EXTRACT_INPUT,
         output_schema=EXTRACT_OUTPUT,
         limits=_ASKING_LIMITS,
+    )
+    return Builtin(scraper=described, run=run)
+
+
+def make_document(run: Run) -> Builtin:
+    """`builtin/document`, which stands on the others."""
+    described = _described(
+        DOCUMENT,
+        name="Document",
+        description="One page in one visit: steps in a browser, its parts as builtin/page has them, data to a schema.",
+        input_schema=DOCUMENT_INPUT,
+        output_schema=DOCUMENT_OUTPUT,
+        limits=_BROWSER_LIMITS,
+        policy=_ONCE,
     )
     return Builtin(scraper=described, run=run)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -21,6 +21,8 @@ from scrapeyard.gateway.crawls import routes as crawls
 from scrapeyard.gateway.crawls.calls import MapCall
 from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.document.describe import describe
+from scrapeyard.gateway.doors.door import CompatibleDoors, Door
+from scrapeyard.gateway.doors.firecrawl.door import FirecrawlDoor
 from scrapeyard.gateway.extraction import ExtractCall
 from scrapeyard.gateway.graphql import routes as graphql
 from scrapeyard.gateway.graphql.routes import GraphqlCall
@@ -78,6 +80,8 @@ CALLS = (ScrapeCall, ExtractCall, MapCall, JobCall, AppendCall, GraphqlCall)
 """Bodies that routes read themselves."""
 PROBLEMS = (problems.Problem, RunProblem)
 """What routes answer if they refuse a call."""
+DOORS: Final[dict[str, Callable[[GatewaySettings], Door]]] = {"firecrawl": FirecrawlDoor}
+"""By the name that `gateway.doors` has for each."""
 TAKEN = (
     *("Authorization", "X-API-Key", "Content-Type", "Idempotency-Key"),
     *("Last-Event-ID", "Prefer", "Range", "traceparent"),
@@ -124,6 +128,8 @@ def application(gateway: Gateway) -> FastAPI:
     _audit(app, gateway)
     app.add_middleware(Dashboard)
     app.add_middleware(RequestMetrics, metrics=gateway.metrics)
+    doors = [DOORS[name](settings) for name in settings.doors]
+    app.add_middleware(CompatibleDoors, doors=doors, max_body=int(settings.max_body_mb * 2**20))
     _document(app, gateway)
     return app
 

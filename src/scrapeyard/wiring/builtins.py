@@ -3,12 +3,19 @@
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from scrapeyard.builtin import EXTRACT, MAP
+from scrapeyard.builtin import DOCUMENT, EXTRACT, MAP
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
-from scrapeyard.builtin.registry import Builtin, make_browser_builtins, make_builtins, make_extract, make_map
+from scrapeyard.builtin.registry import (
+    Builtin,
+    make_browser_builtins,
+    make_builtins,
+    make_document,
+    make_extract,
+    make_map,
+)
 from scrapeyard.builtin.services import Run, Services, with_fetch
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.settings import Settings
@@ -25,16 +32,23 @@ def all_builtins(extractor: Extractor | None = None, extract: Run | None = None)
     """By id. Without an extractor they read pages in a thread; a worker's read them in processes. `extract` is the code
     of `builtin/extract`; None: one that has no patterns and the default settings."""
     reader = extractor or ThreadExtractor()
+    run_extract = extract or lazy_ladder(reader, Settings())
 
     async def run_map(fetch: Fetch, given: dict[str, Any]) -> dict[str, Any]:
         from scrapeyard.inputs.site_map import MapScraper  # noqa: PLC0415 - loads slowly, and few runs list URLs
 
         return await MapScraper(reader)(fetch, given)
 
+    async def run_document(services: Services, given: dict[str, Any]) -> dict[str, Any]:
+        from scrapeyard.builtin.actions.document import DocumentScraper  # noqa: PLC0415 - loads slowly, for few
+
+        return await DocumentScraper(reader, run_extract)(services, given)
+
     return {
         **make_builtins(reader),
         **make_browser_builtins(_run_actions, _run_replay),
-        EXTRACT: make_extract(extract or lazy_ladder(reader, Settings())),
+        EXTRACT: make_extract(run_extract),
+        DOCUMENT: make_document(run_document),
         MAP: make_map(with_fetch(run_map)),
     }
 

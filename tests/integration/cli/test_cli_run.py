@@ -11,8 +11,8 @@ import pytest
 from tests.integration.cli_stand import EXAMPLES, PATIENCE, Stand, on_terminal, until_gone
 
 BUILT_IN = (
-    *("builtin/actions", "builtin/echo", "builtin/extract", "builtin/list", "builtin/map", "builtin/page"),
-    *("builtin/product", "builtin/replay", "builtin/select"),
+    *("builtin/actions", "builtin/document", "builtin/echo", "builtin/extract", "builtin/list", "builtin/map"),
+    *("builtin/page", "builtin/product", "builtin/replay", "builtin/select"),
 )
 
 

@@ -57,6 +57,7 @@ def test_the_list_may_be_narrowed(yard: Yard) -> None:
     listed = yard("scrapers", "list", "--json").json
     assert {each["id"]: each["source"] for each in listed} == {
         "builtin/actions": "",
+        "builtin/document": "",
         "builtin/echo": "",
         "builtin/replay": "",
         "builtin/page": "",

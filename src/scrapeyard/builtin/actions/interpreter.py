@@ -58,10 +58,12 @@ async def run_actions(services: Services, given: dict[str, Any]) -> dict[str, An
     total = sum(1 for _ in walk(asked)) + bool(asked.url)
     async with services.open_browser(asked.browser) as perform:
         run = BrowserRun(services, perform, asked.screenshots, total)
-        return await _Interpreter(run, asked).run()
+        return await Interpreter(run, asked).run()
 
 
-class _Interpreter:
+class Interpreter:
+    """Performs the steps of one input in one context."""
+
     def __init__(self, run: BrowserRun, asked: to_do.ActionsInput) -> None:
         self._run = run
         self._asked = asked
@@ -87,6 +89,7 @@ class _Interpreter:
         }
 
     async def run(self) -> dict[str, Any]:
+        """What `builtin/actions` returns. Raises FetchFailed with what was done before."""
         data = self._variables.data
         try:
             if self._asked.url:

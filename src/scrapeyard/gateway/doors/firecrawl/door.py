@@ -1,0 +1,71 @@
+"""The Firecrawl door: `/v1` and `/v2`, for programs that use Firecrawl's clients."""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from scrapeyard.gateway.doors.door import ApiRefused, DoorCall
+from scrapeyard.gateway.doors.firecrawl.errors import invalid, refusal
+from scrapeyard.gateway.doors.firecrawl.pages import Pages
+from scrapeyard.settings import GatewaySettings
+
+Handler = Callable[..., Awaitable[Response]]
+NOT_HERE: Final = {
+    "agent": "there is no agent; write a scraper, or use a crawl with the format json",
+    "browser": "browsers are driven by actions, or by `builtin/actions` of POST /api/scrape",
+    "interact": "browsers are driven by actions, or by `builtin/actions` of POST /api/scrape",
+    "monitor": "use schedules (POST /api/schedule) with a diff export",
+    "parse": "put the file at an address and scrape it; PDF and office documents are read",
+    "deep-research": "there is no research agent",
+    "llmstxt": "there is no generator of llms.txt; crawl the site with the format markdown",
+    "params-preview": "options of crawls are not made from a prompt",
+    "search": "there is no search engine; set one up outside and scrape its pages",
+}
+"""By a part of the path: what there is instead."""
+
+
+class FirecrawlDoor:
+    """Answers under `/v1/` and `/v2/`."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        pages = Pages(settings.max_wait_seconds)
+        routes: tuple[tuple[str, str, Handler], ...] = (
+            ("POST", "scrape", pages.scrape),
+            ("POST", "map", pages.map),
+        )
+        self._routes = tuple((method, re.compile(pattern), handler) for method, pattern, handler in routes)
+
+    def takes(self, method: str, path: str) -> bool:
+        """Everything below the two versions."""
+        del method
+        return path.startswith(("/v1/", "/v2/"))
+
+    async def answer(self, call: DoorCall) -> Response:
+        """Find the handler and call it. Raises ApiRefused, also for a path that there is not."""
+        version, _, rest = call.path.removeprefix("/").partition("/")
+        for method, pattern, handler in self._routes:
+            if method == call.method and (found := pattern.fullmatch(rest)):
+                try:
+                    return await handler(call, version, **found.groupdict())
+                except ValidationError as error:
+                    raise await _known(call, invalid(error)) from None
+        raise await _known(call, _missing(call, rest))
+
+    def refuse(self, refused: ApiRefused) -> Response:
+        """In Firecrawl's shape."""
+        return refusal(refused)
+
+
+def _missing(call: DoorCall, rest: str) -> ApiRefused:
+    known = next((words for part, words in NOT_HERE.items() if part in rest.split("/")), "")
+    words = f"{call.method} {call.path[:200]} is not available here" + (f": {known}" if known else "")
+    return ApiRefused(404, {"code": "not_available", "detail": words})
+
+
+async def _known(call: DoorCall, refused: ApiRefused) -> ApiRefused:
+    """The refusal, for callers that are known; others learn nothing but that they are not."""
+    await call.check_caller()
+    return refused

@@ -1,0 +1,150 @@
+"""Firecrawl's calls that are answered with pages: scrape, map, search."""
+
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import Field
+from starlette.responses import Response
+
+from scrapeyard.builtin import DOCUMENT
+from scrapeyard.errors import BadRequest
+from scrapeyard.gateway.doors.door import DoorCall
+from scrapeyard.gateway.doors.firecrawl.documents import change, document, files_of
+from scrapeyard.gateway.doors.firecrawl.errors import respond
+from scrapeyard.gateway.doors.firecrawl.options import (
+    DocumentWish,
+    FirecrawlBody,
+    FirecrawlOptions,
+    VisitorPlace,
+    wanted,
+)
+from scrapeyard.gateway.http.patterns import Url
+
+WAIT: Final = {"v1": 30.0, "v2": 60.0}
+"""Seconds that a scrape is waited for, unless the call says."""
+_LOOKS: Final = 5
+"""Pages of earlier runs that are looked at for the last scrape of a URL."""
+
+
+class ScrapeBody(FirecrawlBody, FirecrawlOptions):
+    """`/scrape`."""
+
+    url: Url
+
+
+class MapBody(FirecrawlBody):
+    """`/map`."""
+
+    url: Url
+    search: str | None = Field(None, max_length=200)
+    limit: int = Field(5000, ge=1, le=100_000)
+    sitemap: str | None = Field(None, pattern="^(skip|include|only)$")
+    ignore_sitemap: bool = False
+    sitemap_only: bool = False
+    include_subdomains: bool = True
+    ignore_query_parameters: bool = True
+    timeout: int | None = Field(None, ge=1, le=300_000)
+    location: VisitorPlace | None = None
+    use_index: bool | None = None
+    """There is no index of pages: the site is always read."""
+    ignore_cache: bool | None = None
+
+
+def note_of(wish: DocumentWish, options: FirecrawlOptions, **more: Any) -> dict[str, Any]:
+    """What a later reader of a run must know to write its document."""
+    note: dict[str, Any] = {"formats": list(dict.fromkeys(wish.formats)), **more}
+    if not options.remove_base64_images:
+        note["bare"] = False
+    if wish.warnings:
+        note["warnings"] = list(wish.warnings)
+    if wish.track is not None:
+        note["tag"] = wish.track.tag or ""
+    return note
+
+
+class Pages:
+    """Scrapes and maps by `/api/scrape` and `/api/map`."""
+
+    def __init__(self, max_wait: float) -> None:
+        self._max_wait = max_wait
+
+    async def scrape(self, call: DoorCall, version: str) -> Response:
+        """`POST /scrape`."""
+        body = ScrapeBody.model_validate(await call.json())
+        wish = wanted(body)
+        seconds = min(wish.seconds or WAIT[version], self._max_wait)
+        before = await self._before(call, body.url, wish) if wish.track else None
+        asked = {
+            "scraper": DOCUMENT,
+            "input": {"url": body.url, **wish.input, "note": note_of(wish, body)},
+            "wait": seconds,
+            "on_timeout": "cancel",
+            "on_disconnect": "cancel",
+            "policy": {"timeout_seconds": seconds, **wish.policy},
+        }
+        run = (await call.api("POST", "/api/scrape", asked, headers=key_of(call))).json()
+        if run["status"] != "succeeded":  # it goes on, or was cancelled: the gateway stops
+            raise BadRequest(f"the scrape has not ended: it is {run['status']}; call again")
+        shown = document(run["result"], run["input"]["note"], await files_of(call, run["artifacts"]), run["id"])
+        if wish.track is not None:
+            now = str(run["result"].get("markdown") or "")
+            shown["changeTracking"] = change(before, now, wish.track.modes)
+        return respond({"success": True, "data": shown})
+
+    async def _before(self, call: DoorCall, url: str, wish: DocumentWish) -> tuple[dict[str, Any], str] | None:
+        """The last scrape of a page with changeTracking by this client, and when it was; None: there is none."""
+        tag = (wish.track.tag or "") if wish.track else ""
+        cursor: str | None = None
+        for _ in range(_LOOKS):
+            query = {"scraper": DOCUMENT, "status": "succeeded", "limit": 200} | ({"cursor": cursor} if cursor else {})
+            listed = (await call.api("GET", "/api/scrape", query=query)).json()
+            for run in listed["runs"]:
+                given = run["input"]
+                if given.get("url") == url and given.get("note", {}).get("tag") == tag:
+                    whole = (await call.api("GET", f"/api/scrape/{run['id']}")).json()
+                    return whole["result"], run["finished_at"]
+            if (cursor := listed["next_cursor"]) is None:
+                break
+        return None
+
+    async def map(self, call: DoorCall, version: str) -> Response:
+        """`POST /map`."""
+        body = MapBody.model_validate(await call.json())
+        if body.location is not None and body.location.country:
+            raise BadRequest("location is not available for map; scrape the page with it")
+        only = body.sitemap == "only" or body.sitemap_only
+        asked: dict[str, Any] = {
+            "url": body.url,
+            "limit": body.limit if not only and not body.ignore_query_parameters else 100_000,
+            "scope": "site" if body.include_subdomains else "host",
+            "sitemap": body.sitemap != "skip" and not body.ignore_sitemap,
+            "wait": min((body.timeout or 60_000) / 1000, self._max_wait),
+        }
+        asked |= {"search": body.search} if body.search else {}
+        run = (await call.api("POST", "/api/map", asked, headers=key_of(call))).json()
+        if run["status"] != "succeeded":
+            await call.api("DELETE", f"/api/scrape/{run['id']}")
+            return respond(
+                {"success": False, "code": "MAP_TIMEOUT", "error": "the map took longer than its timeout"}, 408
+            )
+        found = [each["url"] for each in run["result"]["urls"] if not only or each["source"] == "sitemap"]
+        if body.ignore_query_parameters:
+            found = list(dict.fromkeys(map(_without_query, found)))
+        links = found[: body.limit]
+        told: dict[str, Any] = {
+            "success": True,
+            "links": links if version == "v1" else [{"url": each} for each in links],
+        }
+        if run["result"]["warnings"]:
+            told["warning"] = "; ".join(run["result"]["warnings"])
+        return respond(told)
+
+
+def _without_query(url: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(query=""))
+
+
+def key_of(call: DoorCall) -> dict[str, str]:
+    """The caller's idempotency key, as ours."""
+    key = call.request.headers.get("x-idempotency-key")
+    return {"idempotency-key": key} if key else {}
