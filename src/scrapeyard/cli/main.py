@@ -12,7 +12,7 @@ import sys
 import typer
 
 from scrapeyard import __version__
-from scrapeyard.cli.authoring import dev, patterns, shell
+from scrapeyard.cli.authoring import dev, importing, patterns, shell
 from scrapeyard.cli.authoring.publish import register_publish, register_signing
 from scrapeyard.cli.authoring.record import register_new, register_record
 from scrapeyard.cli.authoring.test import register_certify, register_test, register_validate
@@ -48,7 +48,7 @@ for register in (
     *(runs.register, jobs.register, schedule.register),
     *(scrapers.register, register_workers, register_sites, cache.register, alerts.register),
     *(keys.register, usage.register, audit.register, secrets.register, mcp.register),
-    *(register_new, dev.register, shell.register, patterns.register),
+    *(register_new, importing.register, dev.register, shell.register, patterns.register),
     *(register_validate, register_record, register_test, register_certify),
     *(register_publish, register_signing, browser.register, doctor.register, config.register, register_demo),
 ):

@@ -1,0 +1,1 @@
+"""Scrapy projects, read without running them, and the scrapers made of them."""

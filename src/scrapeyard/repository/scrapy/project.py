@@ -1,0 +1,238 @@
+"""A Scrapy project: its settings module, its spiders and their arguments, read without running anything."""
+
+import ast
+import configparser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from scrapeyard.errors import BadRequest
+from scrapeyard.repository.scrapy.reading import UNKNOWN, SourceClass, SourceTree, last_name
+
+CONFIG = "scrapy.cfg"
+_MAX_CONFIG = 64 * 1024
+_MAX_BASES = 16
+_HINTS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
+_NOT_ARGUMENTS = frozenset({"self", "cls", "name", "args", "kwargs"})
+
+
+class SpiderArgument(Struct, frozen=True, kw_only=True):
+    """An argument that a spider takes with `-a`."""
+
+    name: str
+    type: str = ""
+    """Its JSON type, if a type hint says it."""
+    required: bool = False
+
+
+class ProjectSpider(Struct, frozen=True, kw_only=True):
+    """A spider that the project's settings lead to."""
+
+    name: str
+    module: str
+    class_name: str
+    description: str
+    arguments: tuple[SpiderArgument, ...]
+    settings: dict[str, Any]
+    """Its `custom_settings`, as far as they are constants."""
+
+
+class SpiderProject(Struct, frozen=True, kw_only=True):
+    """A whole project."""
+
+    root: Path
+    tree: SourceTree
+    name: str
+    settings_module: str
+    """Empty for a file or folder with spiders and no settings."""
+    modules: tuple[str, ...]
+    settings: dict[str, Any]
+    spiders: tuple[ProjectSpider, ...]
+    notes: tuple[str, ...]
+    """What could not be read, for people."""
+
+
+def read_project(path: Path, settings_module: str = "") -> SpiderProject:
+    """The project in a folder with `scrapy.cfg`, or below one; a single file with spiders is a project too.
+
+    `settings_module` is for a folder without `scrapy.cfg`, as an egg is. Raises BadRequest if there is no spider.
+    """
+    if path.is_file():
+        return _read(SourceTree(path.parent, path), "", (path.stem,), path.stem)
+    if not path.is_dir():
+        raise BadRequest(f"{path} is no folder and no file")
+    root = path if settings_module else _root(path)
+    module = settings_module or _settings_module(root)
+    return _read(SourceTree(root), module, (), root.resolve().name)
+
+
+def _root(path: Path) -> Path:
+    """The folder with `scrapy.cfg`: this one, the only one below it, or this one without."""
+    if (path / CONFIG).is_file():
+        return path
+    found = [each.parent for each in sorted(path.glob(f"*/{CONFIG}")) + sorted(path.glob(f"*/*/{CONFIG}"))]
+    if len(found) > 1:
+        names = ", ".join(str(each) for each in found[:5])
+        raise BadRequest(f"{path} has several projects; name one: {names}")
+    return found[0] if found else path
+
+
+def _settings_module(root: Path) -> str:
+    """Of `scrapy.cfg`; empty if there is none. Raises BadRequest for a file that names no settings."""
+    place = root / CONFIG
+    if not place.is_file():
+        return ""
+    config = configparser.ConfigParser(interpolation=None)
+    try:
+        with place.open(encoding="utf-8") as stream:
+            config.read_string(stream.read(_MAX_CONFIG))
+        section = dict(config["settings"])
+    except (OSError, UnicodeDecodeError, configparser.Error, KeyError) as error:
+        raise BadRequest(f"{place}: cannot be read, or has no [settings]: {error}") from None
+    module = section.get("default") or next(iter(section.values()), "")
+    if not module:
+        raise BadRequest(f"{place}: [settings] names no module; write default = PACKAGE.settings")
+    return module.strip()
+
+
+def _read(tree: SourceTree, module: str, modules: tuple[str, ...], name: str) -> SpiderProject:
+    root = tree.root
+    if module and tree.place(module) is None:
+        raise BadRequest(f"{root}: the settings module {module} of {CONFIG} is not there")
+    settings = {key: value for key, value in tree.constants(module).items() if key.isupper()} if module else {}
+    found = modules or _spider_modules(tree, module, settings)
+    reader = _Spiders(tree, found)
+    spiders = tuple(reader.read())
+    if not spiders:
+        raise BadRequest(
+            f"{root}: no spider found in {', '.join(found) or 'its files'}: a class with a constant `name`"
+        )
+    bot = settings.get("BOT_NAME")
+    return SpiderProject(
+        root=root,
+        tree=tree,
+        name=bot if isinstance(bot, str) else module.partition(".")[0] or name,
+        settings_module=module,
+        modules=found,
+        settings=settings,
+        spiders=spiders,
+        notes=tuple(reader.notes),
+    )
+
+
+def _spider_modules(tree: SourceTree, module: str, settings: dict[str, Any]) -> tuple[str, ...]:
+    """As SPIDER_MODULES says; without settings, every module at the top."""
+    named = settings.get("SPIDER_MODULES")
+    if isinstance(named, list) and UNKNOWN not in named:
+        return tuple(map(str, named))
+    if isinstance(named, str):
+        return tuple(named.split(","))
+    if module:
+        return (f"{module.rpartition('.')[0]}.spiders",)
+    tops = {path.relative_to(tree.root).parts[0].removesuffix(".py") for path in tree.files()}
+    return tuple(sorted(top for top in tops if top not in ("setup", "conftest", "__init__")))
+
+
+class _Spiders:
+    """Finds the spiders among the classes of a project."""
+
+    def __init__(self, tree: SourceTree, modules: tuple[str, ...]) -> None:
+        self._classes = tree.classes()
+        self._by_name = {found.node.name: found for found in self._classes}
+        self._places = {tree.module_of(path) for module in modules for path in tree.below(module)}
+        self.notes: list[str] = []
+
+    def read(self) -> Iterator[ProjectSpider]:
+        """Each name once, as Scrapy does: the last class of a name is taken."""
+        found: dict[str, SourceClass] = {}
+        for each in self._classes:
+            if each.module in self._places and self._is_spider(each) and (name := self._name(each)):
+                if name in found:
+                    other = found[name]
+                    self.notes.append(f"two spiders are called {name}: {each.file} is taken, {other.file} is not")
+                found[name] = each
+        yield from (self._spider(name, each) for name, each in found.items())
+
+    def _name(self, found: SourceClass) -> str:
+        for each in self._chain(found):
+            name = each.values.get("name")
+            if isinstance(name, str):
+                return name
+            if name is UNKNOWN:
+                self.notes.append(f"{found.file}: the name of {found.node.name} is no constant; it is left out")
+                return ""
+        return ""
+
+    def _is_spider(self, found: SourceClass) -> bool:
+        """Whether it derives from something whose name ends in Spider."""
+        return any(base.endswith("Spider") for each in self._chain(found) for base in each.bases)
+
+    def _chain(self, found: SourceClass) -> list[SourceClass]:
+        """The class and its bases in the project, nearest first."""
+        chain = [found]
+        for each in chain:
+            if len(chain) > _MAX_BASES:
+                break
+            bases = (self._by_name.get(base) for base in each.bases)
+            chain.extend(base for base in bases if base is not None and base not in chain)
+        return chain
+
+    def _spider(self, name: str, found: SourceClass) -> ProjectSpider:
+        chain = self._chain(found)
+        settings: Any = next((each.values["custom_settings"] for each in chain if "custom_settings" in each.values), {})
+        return ProjectSpider(
+            name=name,
+            module=found.module,
+            class_name=found.node.name,
+            description=(ast.get_docstring(found.node) or "").partition("\n\n")[0].replace("\n", " ")[:500],
+            arguments=tuple(_arguments(chain)),
+            settings=settings if isinstance(settings, dict) else {},
+        )
+
+
+def _arguments(chain: list[SourceClass]) -> Iterator[SpiderArgument]:
+    """Parameters of `__init__`, and what the spider asks itself for: `getattr(self, "tag", None)`."""
+    seen = set(_NOT_ARGUMENTS) | {name for each in chain for name in each.values}
+    seen |= {function.name for each in chain for function in each.functions()}
+    for each in chain:
+        for function in each.functions():
+            found = [*_parameters(function)] if function.name == "__init__" else []
+            for argument in (*found, *_asked(function)):
+                if argument.name not in seen:
+                    seen.add(argument.name)
+                    yield argument
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[SpiderArgument]:
+    given = function.args
+    plain = [*given.posonlyargs, *given.args]
+    bare = len(plain) - len(given.defaults)
+    for number, each in enumerate(plain):
+        yield SpiderArgument(name=each.arg, type=_type(each.annotation), required=number < bare)
+    for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        yield SpiderArgument(name=each.arg, type=_type(each.annotation), required=default is None)
+
+
+def _type(hint: ast.expr | None) -> str:
+    """The JSON type of a hint; empty for one that is not plain."""
+    if isinstance(hint, ast.BinOp):  # int | None
+        return _type(hint.left) or _type(hint.right)
+    if isinstance(hint, ast.Subscript):
+        inner = hint.slice if last_name(hint.value) == "Optional" else hint.value
+        return _type(inner)
+    return _HINTS.get(last_name(hint).lower(), "") if hint is not None else ""
+
+
+def _asked(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[SpiderArgument]:
+    """`getattr(self, "tag", …)`, and `kwargs.get("tag")` or `kwargs.pop("tag")`."""
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call):
+            continue
+        texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else next(iter(node.args), None)
+        of_self = last_name(node.func) == "getattr" and last_name(owner or node) == "self"
+        of_kwargs = last_name(node.func) in ("get", "pop") and last_name(owner or node) == "kwargs"
+        if texts and texts[0].isidentifier() and (of_self or of_kwargs):
+            yield SpiderArgument(name=texts[0])

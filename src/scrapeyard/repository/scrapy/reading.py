@@ -1,0 +1,191 @@
+"""What Python source says without being run: constants, and the classes of a project with their bases."""
+
+import ast
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from scrapeyard.repository.archive.files import is_skipped
+
+MAX_SOURCE = 1024 * 1024
+MAX_MODULES = 2000
+_MAX_DEPTH = 16
+UNKNOWN: Final = object()
+"""A value that only running the code would tell."""
+_SKIPPED: Final = frozenset({"build", "dist", "env", "httpcache", "node_modules", "site-packages", "venv"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class SourceClass(Struct, frozen=True, kw_only=True):
+    """A class of the project."""
+
+    module: str
+    file: str
+    node: ast.ClassDef
+    values: dict[str, Any]
+    """Its constants by name."""
+
+    @property
+    def bases(self) -> list[str]:
+        """Last names of what it derives from."""
+        return [name for base in self.node.bases if (name := last_name(base))]
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Its methods."""
+        yield from (each for each in self.node.body if isinstance(each, _FUNCTIONS))
+
+
+class SourceTree:
+    """The modules below a folder, each parsed once, when it is asked for; or one file alone."""
+
+    def __init__(self, root: Path, only: Path | None = None) -> None:
+        self.root = root
+        self.only = only
+        found = iter([only]) if only else (path for path in project_files(root) if path.suffix == ".py")
+        self._files = list(itertools.islice(found, MAX_MODULES))
+        self._trees: dict[Path, ast.Module | None] = {}
+        self._constants: dict[str, dict[str, Any]] = {}
+
+    def files(self) -> list[Path]:
+        """Every Python file of the project."""
+        return self._files
+
+    def tree(self, path: Path) -> ast.Module | None:
+        """The parsed file; None if it is no Python that is read here."""
+        if path not in self._trees:
+            self._trees[path] = _parse(path)
+        return self._trees[path]
+
+    def place(self, module: str) -> Path | None:
+        """The file of a module of the project; None for one that is not the project's."""
+        stem = self.root.joinpath(*module.split("."))
+        return next((path for path in (stem.with_suffix(".py"), stem / "__init__.py") if path.is_file()), None)
+
+    def below(self, module: str) -> list[Path]:
+        """The files of a module and, if it is a package, of all modules in it."""
+        folder = self.root.joinpath(*module.split("."))
+        place = self.place(module)
+        return [path for path in self.files() if path == place or folder in path.parents]
+
+    def module_of(self, path: Path) -> str:
+        """The name that imports this file."""
+        parts = list(path.relative_to(self.root).with_suffix("").parts)
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    def constants(self, module: str, depth: int = 0) -> dict[str, Any]:
+        """What a module assigns at its top level, with what it takes over by `from … import *`."""
+        if module in self._constants or depth > _MAX_DEPTH:
+            return self._constants.get(module, {})
+        place = self.place(module)
+        tree = self.tree(place) if place else None
+        known: dict[str, Any] = {}
+        self._constants[module] = known
+        package = module if place and place.name == "__init__.py" else module.rpartition(".")[0]
+        for node in tree.body if tree else ():
+            if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
+                known.update(self.constants(_absolute(node, package), depth + 1))
+            else:
+                assign(node, known)
+        return known
+
+    def classes(self) -> list[SourceClass]:
+        """Every class at the top level of a module."""
+        return [found for path in self.files() for found in self._classes(path)]
+
+    def _classes(self, path: Path) -> Iterator[SourceClass]:
+        tree, module = self.tree(path), self.module_of(path)
+        for node in tree.body if tree else ():
+            if isinstance(node, ast.ClassDef):
+                values = dict(self.constants(module))
+                before = set(values)
+                for each in node.body:
+                    assign(each, values)
+                own = {name: value for name, value in values.items() if name not in before or _assigns(node, name)}
+                file = path.relative_to(self.root).as_posix()
+                yield SourceClass(module=module, file=file, node=node, values=own)
+
+
+def project_files(folder: Path) -> Iterator[Path]:
+    """Regular files in order, without hidden ones, links, environments and builds."""
+    for path in sorted(folder.iterdir()):
+        if is_skipped(path.name) or path.is_symlink():
+            continue
+        if path.is_file():
+            yield path
+        elif path.is_dir() and path.name not in _SKIPPED and not (path / "pyvenv.cfg").exists():
+            yield from project_files(path)
+
+
+def _parse(path: Path) -> ast.Module | None:
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_SOURCE + 1)
+        return ast.parse(raw) if len(raw) <= MAX_SOURCE else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OSError):
+        return None
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    """The module that a `from` names; relative ones count from `package`."""
+    if not node.level:
+        return node.module or ""
+    parts = package.split(".")
+    base = parts[: len(parts) - node.level + 1]
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def _assigns(node: ast.ClassDef, name: str) -> bool:
+    return any(name in _targets(each) for each in node.body)
+
+
+def _targets(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    if isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
+        return [node.target.id]
+    return []
+
+
+def assign(node: ast.AST, known: dict[str, Any]) -> None:
+    """Add what a statement assigns to names."""
+    for name in _targets(node):
+        known[name] = value_of(getattr(node, "value", None), known)
+
+
+def value_of(node: ast.AST | None, known: dict[str, Any]) -> Any:
+    """The value of an expression; UNKNOWN where it is more than constants, names and their sums."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return known.get(node.id, UNKNOWN)
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return [value_of(each, known) for each in node.elts]
+    if isinstance(node, ast.Dict):
+        return _table(node, known)
+    if isinstance(node, ast.JoinedStr):
+        return _joined(node, known)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = value_of(node.operand, known)
+        return -value if isinstance(value, int | float) else UNKNOWN
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = value_of(node.left, known), value_of(node.right, known)
+        return left + right if type(left) is type(right) and type(left) in (str, list) else UNKNOWN
+    return UNKNOWN
+
+
+def _table(node: ast.Dict, known: dict[str, Any]) -> dict[Any, Any]:
+    pairs = ((value_of(key, known), value_of(value, known)) for key, value in zip(node.keys, node.values, strict=True))
+    return {key: value for key, value in pairs if isinstance(key, str | int | float | bool)}
+
+
+def _joined(node: ast.JoinedStr, known: dict[str, Any]) -> Any:
+    parts = [value_of(each.value if isinstance(each, ast.FormattedValue) else each, known) for each in node.values]
+    return UNKNOWN if UNKNOWN in parts else "".join(map(str, parts))
+
+
+def last_name(node: ast.AST) -> str:
+    """`Spider` of `scrapy.Spider`; empty for what is no name."""
+    return str(getattr(node, "attr", "") or getattr(node, "id", ""))

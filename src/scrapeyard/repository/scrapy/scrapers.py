@@ -1,0 +1,273 @@
+"""Writes a scraper for each spider of a project: the project's code as it is, a script that runs it, a manifest."""
+
+import json
+import re
+import shutil
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from scrapeyard.errors import BadRequest, ScraperInvalid
+from scrapeyard.repository.archive.files import MAX_BYTES, MAX_FILES
+from scrapeyard.repository.manifest.manifest import FILE_NAME
+from scrapeyard.repository.manifest.requirements import check_requirement
+from scrapeyard.repository.manifest.values import Place
+from scrapeyard.repository.scrapy.project import ProjectSpider, SpiderArgument, SpiderProject
+from scrapeyard.repository.scrapy.reading import project_files
+from scrapeyard.repository.scrapy.told import NETWORK, PACKAGES, imports_of
+
+SCRAPY: Final = "scrapy==2.19.*"
+"""For a project that does not say which Scrapy it wants."""
+PROJECT: Final = "project"
+_REQUIREMENTS: Final = "requirements.txt"
+_MAX_LIST: Final = 256 * 1024
+_BROUGHT: Final = frozenset(
+    {
+        *("OpenSSL", "attr", "automat", "cryptography", "cssselect", "defusedxml", "hyperlink", "itemadapter"),
+        *("itemloaders", "lxml", "packaging", "parsel", "protego", "pydispatch", "queuelib", "scrapeyard_sdk"),
+        *("scrapy", "service_identity", "tldextract", "twisted", "w3lib", "zope"),
+    }
+)
+"""Modules that Scrapy's own requirements bring, and the SDK."""
+_SCRIPT: Final = '''"""Runs the spider {spider} of the Scrapy project in the folder `project`."""
+
+from scrapeyard_sdk.frameworks.scrapy import ScrapyProject
+
+project = ScrapyProject(__file__, {where})
+
+
+async def run(ctx):
+    async for item in project.crawl(ctx, {spider}):
+        yield item
+'''
+_MANIFEST: Final = """schema = 1
+id = {id}
+version = {version}
+name = {name}
+description = {description}
+entry = "scraper.py:run"
+requirements = {requirements}
+nan = "null"
+
+[input]
+schema = "input.json"
+
+[config]
+# The run fails if there are failures on more than this share of its pages, or if something failed and no item came.
+max_failed_percent = 10
+# Arguments that reach the spider as they are. The others reach it as text, as with `scrapy crawl -a`.
+typed_arguments = {typed}
+
+[config.settings]
+# Scrapy settings for this scraper; they win over those of the project and the spider.
+
+[policy]
+retries = 0
+profile = "none"  # the project says which headers are sent
+escalate = false  # the spider sees what plain HTTP gives; true: blocks lead to other profiles, browsers and proxies
+
+[limits]
+wall_seconds = 300
+cpu_seconds = 300
+memory_mb = 1024
+disk_mb = 256
+output_mb = 100
+artifact_mb = 100
+log_kb = 1024
+fetches = 100000
+"""
+
+
+class Imported(Struct, frozen=True, kw_only=True):
+    """What an import wrote, and what its user should know."""
+
+    folders: tuple[Path, ...]
+    scrapers: tuple[str, ...]
+    """Their ids."""
+    notes: tuple[str, ...]
+
+
+def write_scrapers(
+    project: SpiderProject, target: Path, *, site: str = "", version: str = "1.0.0", replace: bool = False
+) -> Imported:
+    """Write `SITE/SPIDER` below `target` for each spider. Blocking.
+
+    Raises BadRequest if a folder is already there, unless `replace`; nothing is written then. Raises OSError.
+    """
+    site = slug(site or project.name)
+    names = {spider.name: slug(spider.name) for spider in project.spiders}
+    if len(set(names.values())) < len(names):
+        raise BadRequest(f"the names of the spiders are equal as ids: {', '.join(sorted(names))}; rename one")
+    folders = [target / site / names[spider.name] for spider in project.spiders]
+    if taken := [folder for folder in folders if folder.exists() and not replace]:
+        raise BadRequest(f"{taken[0]} is already there; choose another folder, or replace it with --force")
+    requirements, notes = requirements_of(project)
+    for spider, folder in zip(project.spiders, folders, strict=True):
+        files = _files(project, spider, f"{site}/{names[spider.name]}", version, requirements)
+        _write(project, folder, files)
+    ids = tuple(f"{site}/{names[spider.name]}" for spider in project.spiders)
+    return Imported(folders=tuple(folders), scrapers=ids, notes=(*project.notes, *notes))
+
+
+def slug(text: str) -> str:
+    """A part of a scraper's id. Raises BadRequest if nothing is left."""
+    found = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")[:64]
+    if not found or found == "builtin":
+        raise BadRequest(f"{text[:100]!r} cannot be part of a scraper's id; give another name")
+    return found
+
+
+def _files(
+    project: SpiderProject, spider: ProjectSpider, scraper_id: str, version: str, requirements: list[str]
+) -> dict[str, str]:
+    modules = json.dumps(list(project.modules))
+    where = f"settings={project.settings_module!r}" if project.settings_module else f"modules=tuple({modules})"
+    manifest = {
+        "id": scraper_id,
+        "version": version,
+        "name": spider.name[:200],
+        "description": spider.description or f"The spider {spider.name} of the Scrapy project {project.name}.",
+        "requirements": requirements,
+        "typed": [argument.name for argument in spider.arguments if argument.type],
+    }
+    return {
+        "scraper.py": _SCRIPT.format(spider=repr(spider.name), where=where),
+        "input.json": json.dumps(input_schema(spider), indent=2) + "\n",
+        FILE_NAME: _MANIFEST.format(**{key: _toml(value) for key, value in manifest.items()}),
+    }
+
+
+def _toml(value: Any) -> str:
+    """Text and lists of texts; JSON writes them as TOML does, but for characters beyond 16 bits and DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def input_schema(spider: ProjectSpider) -> dict[str, Any]:
+    """The spider's arguments. Others are allowed, because Scrapy takes any."""
+    properties = {argument.name: _property(argument) for argument in spider.arguments}
+    return {
+        "type": "object",
+        "required": [argument.name for argument in spider.arguments if argument.required],
+        "properties": {**properties, "scrapy": _STEERING},
+    }
+
+
+def _property(argument: SpiderArgument) -> dict[str, Any]:
+    kinds = [argument.type, "null"] if argument.type else ["string", "number", "boolean", "array", "object", "null"]
+    return {"type": kinds, "description": f"The argument {argument.name} of the spider."}
+
+
+_STEERING: Final = {
+    "type": "object",
+    "description": "For Scrapy itself, not for the spider.",
+    "additionalProperties": False,
+    "properties": {
+        "settings": {"type": "object", "maxProperties": 200, "description": "Settings for this crawl."},
+        "request": {
+            "type": "object",
+            "required": ["url"],
+            "properties": {"url": {"type": "string"}},
+            "description": "A request to crawl instead of the start requests: url, callback, errback, meta and more.",
+        },
+        "start_requests": {"type": "boolean", "description": "Crawl the start requests too."},
+        "max_requests": {"type": "integer", "minimum": 0, "description": "Requests to make at most; 0: all."},
+    },
+}
+
+
+def _write(project: SpiderProject, folder: Path, files: dict[str, str]) -> None:
+    """Write beside the folder, then move it there, so that nobody sees half a scraper."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".import-", dir=folder.parent) as made:
+        new = Path(made) / "new"
+        copy_project(project, new / PROJECT)
+        for name, text in files.items():
+            (new / name).write_text(text, "utf-8")
+        if folder.exists():
+            folder.rename(Path(made) / "old")
+        new.rename(folder)
+
+
+def copy_project(project: SpiderProject, target: Path) -> None:
+    """The project's files as they are. Raises BadRequest for more than a scraper may have."""
+    target.mkdir(parents=True)
+    total = 0
+    for number, path in enumerate(_copied(project), 1):
+        total += path.stat().st_size
+        if number > MAX_FILES - 10 or total > MAX_BYTES:
+            most = f"{MAX_FILES - 10} files and {MAX_BYTES >> 20} MB"
+            raise BadRequest(f"{project.root}: a project has at most {most}; move away what it does not need")
+        place = target / path.relative_to(project.root)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place)
+
+
+def _copied(project: SpiderProject) -> Iterable[Path]:
+    """All files; of a project that is one file, that file."""
+    return project_files(project.root) if project.tree.only is None else [project.tree.only]
+
+
+def requirements_of(project: SpiderProject) -> tuple[list[str], list[str]]:
+    """The packages that the project says it needs, with Scrapy; and notes about those that it does not say."""
+    notes: list[str] = []
+    found = [each for text in _stated(project.root) if (each := _requirement(text, notes.append))]
+    names = {_name(each) for each in found}
+    if "scrapy" not in names:
+        found.insert(0, SCRAPY)
+    found += _missing(project, names, notes)
+    return list(dict.fromkeys(found)), notes
+
+
+def _stated(root: Path) -> Iterator[str]:
+    """Lines of requirements.txt, here or above, or else the dependencies of pyproject.toml."""
+    for place in (root / _REQUIREMENTS, root.parent / _REQUIREMENTS):
+        if place.is_file():
+            whole = place.read_bytes()[:_MAX_LIST].decode("utf-8-sig", "replace").replace("\\\n", " ")
+            yield from (line.partition(" #")[0].partition(" --")[0].strip() for line in whole.splitlines())
+            return
+    place = root / "pyproject.toml"
+    if place.is_file():
+        try:
+            table = tomllib.loads(place.read_bytes()[:_MAX_LIST].decode("utf-8", "replace"))
+        except tomllib.TOMLDecodeError:
+            return
+        yield from map(str, table.get("project", {}).get("dependencies", ()))
+
+
+def _requirement(text: str, note: Callable[[str], None]) -> str:
+    if not text or text.startswith("#"):
+        return ""
+    try:
+        return check_requirement(text, Place(_REQUIREMENTS, "line"))
+    except ScraperInvalid as error:
+        note(f"a requirement is left out: {error.message}")
+        return ""
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0].lower().replace("_", "-").replace(".", "-")
+
+
+def _missing(project: SpiderProject, names: set[str], notes: list[str]) -> list[str]:
+    """Packages for modules that the code imports and that are not stated. Unknown modules are only noted."""
+    added: list[str] = []
+    tops = {path.relative_to(project.root).parts[0].removesuffix(".py") for path in project.tree.files()}
+    for module, file in imports_of(project.tree).items():
+        if module in NETWORK:
+            notes.append(f"{file} imports {module}: a run has no network of its own, so connections fail there")
+        if module in sys.stdlib_module_names or module in tops or module in _BROUGHT:
+            continue
+        package = PACKAGES.get(module, module.replace("_", "-"))
+        if package.lower() in names:
+            continue
+        if module in PACKAGES:
+            added.append(package)
+            notes.append(f"{file} imports {module}: {package} is added to the requirements")
+        else:
+            notes.append(f"{file} imports {module}: add its package to the requirements of the manifest")
+    return added

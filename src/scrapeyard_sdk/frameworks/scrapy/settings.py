@@ -1,0 +1,91 @@
+"""The settings of a project as a run uses them: the project's own, the call's, and those that the walls demand."""
+
+import os
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from scrapy.settings import Settings
+
+from scrapeyard_sdk.context import Context
+from scrapeyard_sdk.outcomes import ScraperError
+
+_FORCED: dict[str, Any] = {
+    "ASYNCIO_EVENT_LOOP": None,
+    "HTTPCACHE_ENABLED": False,
+    "JOBDIR": None,
+    "LOG_FILE": None,
+    "LOG_STDOUT": False,
+    "MEMUSAGE_ENABLED": False,
+    "REMOTE_CONTROL_ENABLED": False,
+    "SPIDER_LOADER_WARN_ONLY": True,
+    "TELNETCONSOLE_ENABLED": False,
+    "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
+    "TWISTED_REACTOR_ENABLED": True,
+}
+"""Replaced by what the platform has, or impossible without a network. docs/scrapy.md says why for each."""
+_STORES = {"FILES_STORE": "files", "IMAGES_STORE": "images"}
+MAX_SETTINGS = 200
+
+
+def read_settings(module: str, spider_modules: Iterable[str]) -> Settings:
+    """The project's own. Raises whatever its settings module raises."""
+    settings = Settings()
+    if module:
+        os.environ["SCRAPY_SETTINGS_MODULE"] = module
+        settings.setmodule(module, priority="project")
+    else:
+        settings.set("SPIDER_MODULES", list(spider_modules), priority="project")
+    return settings
+
+
+def add_given(settings: Settings, *tables: Any) -> None:
+    """Add settings of the manifest and of the call; the last wins. Raises ScraperError."""
+    for table in tables:
+        if not isinstance(table, dict) or len(table) > MAX_SETTINGS:
+            raise ScraperError(f"settings are a table of at most {MAX_SETTINGS} names", "invalid_input")
+        for name, value in table.items():
+            settings.set(str(name), value, priority="cmdline")
+
+
+def force(settings: Settings, handler: type, ctx: Context) -> None:
+    """Set what the walls demand, above everything that a project, a spider or a call says."""
+    for name, value in _FORCED.items():
+        settings.set(name, value, priority="cmdline")
+    handlers = {"http": handler, "https": handler, "ftp": None, "s3": None}
+    settings.set("DOWNLOAD_HANDLERS", handlers, priority="cmdline")
+    if settings.getpriority("LOG_LEVEL") in (None, 0):
+        settings.set("LOG_LEVEL", "INFO", priority="cmdline")
+    _bring_home(settings, ctx)
+
+
+def _bring_home(settings: Settings, ctx: Context) -> None:
+    """Let feeds and file stores write into the run's folder, from where they become artifacts."""
+    feeds = settings.getdict("FEEDS")
+    if uri := settings.get("FEED_URI"):  # before Scrapy 2.1, and still read
+        feeds.setdefault(str(uri), {"format": settings.get("FEED_FORMAT") or "jsonlines"})
+        settings.set("FEED_URI", None, priority="cmdline")
+    kept = {near: options for uri, options in feeds.items() if (near := _near(str(uri), ctx))}
+    settings.set("FEEDS", kept, priority="cmdline")
+    for name, folder in _STORES.items():
+        place = settings.get(name)
+        if place and _is_far(str(place)):
+            ctx.log(f"{name} is {folder}/ of the run; its files become artifacts", "warning")
+            settings.set(name, folder, priority="cmdline")
+
+
+def _near(uri: str, ctx: Context) -> str:
+    """The path in the run's folder for a feed; empty for one that goes to the terminal."""
+    if not _is_far(uri):
+        return uri
+    if uri.startswith("stdout:"):
+        return ""
+    name = PurePosixPath(urlsplit(uri).path).name or "feed"
+    ctx.log(f"the feed {name} is written here and becomes an artifact: a run reaches no other storage", "warning")
+    return name
+
+
+def _is_far(place: str) -> bool:
+    """Whether it lies outside of the run's folder."""
+    return bool(urlsplit(place).scheme) or place.startswith(("/", "~")) or ".." in PurePosixPath(place).parts

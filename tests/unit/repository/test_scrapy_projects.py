@@ -1,0 +1,173 @@
+"""Scrapy projects read without running them: settings, spiders, arguments, requirements, and the scrapers of them."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from scrapeyard.errors import BadRequest
+from scrapeyard.repository.manifest.manifest import read_manifest
+from scrapeyard.repository.scrapy.project import SpiderProject, read_project
+from scrapeyard.repository.scrapy.scrapers import input_schema, requirements_of, slug, write_scrapers
+from scrapeyard.repository.scrapy.told import settings_told
+
+BOMB = "raise SystemExit('this must never run')\n"
+SPIDERS = '''
+import scrapy
+from typing import Optional
+from odd.base import Named, Nameless
+PREFIX = "made"
+
+class Mixin:
+    name = "no spider"
+
+class First(scrapy.Spider):
+    """Reads one.
+
+    And more."""
+    name = "first"
+    custom_settings = {"HTTPCACHE_ENABLED": True, "DOWNLOAD_DELAY": 2}
+    def __init__(self, url, pages: int = 3, since: Optional[str] = None, *args, limit: "int | None" = None, **kwargs):
+        self.tag = kwargs.get("tag")
+        kwargs.pop("other", None)
+        self.name = self.name
+    def parse(self, response):
+        getattr(self, "depth", 1), getattr(self, "name", 1), getattr(response, "nothing", 1)
+
+class Second(Named, Mixin):
+    pass
+
+class Third(Nameless):
+    name = f"{PREFIX}-{__name__}"
+
+class Fourth(Nameless):
+    name: str = PREFIX + " Up"
+'''
+BASE = """
+from scrapy.spiders import CrawlSpider
+
+class Named(CrawlSpider):
+    name = "inherited"
+
+class Nameless(CrawlSpider):
+    def parse(self, response): ...
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "odd-project"
+    files = {
+        "scrapy.cfg": "[settings]\ndefault = odd.config.live\n[deploy]\nurl = http://localhost:6800/%(x)s\n",
+        "requirements.txt": "# needs\nScrapy==2.13.3  # this one\n-r more.txt\ngit+https://example.com/a\nPrice_Parser>=0.3\n",
+        "odd/__init__.py": "",
+        "odd/config/__init__.py": "",
+        "odd/config/common.py": 'BOT_NAME = "Odd Bot"\nUSER_AGENT = "odd"\n',
+        "odd/config/live.py": f'from .common import *\nimport os\nSPIDER_MODULES = ["odd." + "deep"]\n'
+        f'FEEDS = {{"s3://bucket/%(name)s.csv": {{"format": "csv"}}}}\nKEY = os.environ.get("KEY")\n{BOMB}',
+        "odd/base.py": BASE + BOMB,
+        "odd/deep/__init__.py": "",
+        "odd/deep/er/__init__.py": "",
+        "odd/deep/er/spiders.py": SPIDERS + "import pymongo, yaml, strange\nfrom price_parser import Price\n" + BOMB,
+        "odd/elsewhere.py": 'import scrapy\nclass Not(scrapy.Spider):\n    name = "not"\n',
+        ".env": "SECRET=1",
+        "venv/pyvenv.cfg": "",
+        "venv/x.py": "",
+        "data/start.txt": "a\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def _names(project: SpiderProject) -> list[str]:
+    return sorted(spider.name for spider in project.spiders)
+
+
+def test_spiders_are_found_where_the_settings_lead(root: Path) -> None:
+    project = read_project(root.parent)
+    assert (project.name, project.settings_module, project.modules) == ("Odd Bot", "odd.config.live", ("odd.deep",))
+    assert _names(project) == ["first", "inherited", "made Up"]
+    assert project.notes == ("odd/deep/er/spiders.py: the name of Third is no constant; it is left out",)
+
+
+def test_arguments_become_the_input(root: Path) -> None:
+    (first,) = [spider for spider in read_project(root).spiders if spider.name == "first"]
+    schema = input_schema(first)
+    assert (first.description, schema["required"]) == ("Reads one.", ["url"])
+    kinds = {name: each["type"] for name, each in schema["properties"].items()}
+    assert kinds.pop("scrapy") == "object"
+    assert {name for name, kind in kinds.items() if len(kind) > 2} == {"url", "tag", "other", "depth", "limit"}
+    assert (kinds["pages"], kinds["since"]) == (["integer", "null"], ["string", "null"])
+
+
+def test_settings_and_requirements_are_told(root: Path) -> None:
+    project = read_project(root)
+    told = {each.name: each.instead for each in settings_told(project)}
+    assert [name for name, instead in told.items() if not instead] == [
+        *("BOT_NAME", "DOWNLOAD_DELAY", "FEEDS", "KEY", "SPIDER_MODULES", "USER_AGENT")
+    ]
+    assert "policy" in told["HTTPCACHE_ENABLED"]
+    assert "artifact" in told["s3://bucket/%(name)s.csv"]
+    requirements, notes = requirements_of(project)
+    assert requirements == ["Scrapy==2.13.3", "Price_Parser>=0.3", "pyyaml"]
+    assert [note.partition(":")[0] for note in notes] == [
+        *("a requirement is left out", "a requirement is left out"),
+        *("odd/deep/er/spiders.py imports pymongo", "odd/deep/er/spiders.py imports pymongo"),
+        *("odd/deep/er/spiders.py imports yaml", "odd/deep/er/spiders.py imports strange"),
+    ]
+
+
+def test_scrapers_are_whole_and_replaced_only_if_asked(root: Path, tmp_path: Path) -> None:
+    done = write_scrapers(read_project(root), tmp_path / "to", version="2.0.0")
+    assert done.scrapers == ("odd-bot/first", "odd-bot/inherited", "odd-bot/made-up")
+    folder = done.folders[0]
+    manifest = read_manifest(
+        (folder / "scraper.toml").read_bytes(), "scraper.toml", lambda name: (folder / name).read_bytes()
+    )
+    assert (manifest.id, str(manifest.version), manifest.policy.retries) == ("odd-bot/first", "2.0.0", 0)
+    table = tomllib.loads((folder / "scraper.toml").read_text())
+    assert table["config"]["typed_arguments"] == ["pages", "since"]
+    assert json.loads((folder / "input.json").read_text())["properties"]["scrapy"]
+    copied = {path.relative_to(folder / "project").as_posix() for path in (folder / "project").rglob("*.*")}
+    assert {"scrapy.cfg", "data/start.txt", "odd/deep/er/spiders.py"} <= copied
+    assert not {name for name in copied if "env" in name}
+    with pytest.raises(BadRequest, match="already there"):
+        write_scrapers(read_project(root), tmp_path / "to")
+    write_scrapers(read_project(root), tmp_path / "to", version="2.0.1", replace=True)
+    assert "2.0.1" in (folder / "scraper.toml").read_text()
+    assert [path.name for path in (tmp_path / "to" / "odd-bot").iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"scrapy.cfg": "[deploy]\n"}, "no .settings."),
+        ({"scrapy.cfg": "[settings]\ndefault = gone.settings\n"}, "gone.settings of scrapy.cfg is not there"),
+        ({"a.py": "print(1)"}, "no spider found"),
+        ({"a/scrapy.cfg": "", "b/scrapy.cfg": ""}, "several projects; name one"),
+    ],
+)
+def test_what_is_no_project_is_refused(tmp_path: Path, files: dict[str, str], words: str) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with pytest.raises(BadRequest, match=words):
+        read_project(tmp_path)
+
+
+def test_a_file_is_a_project_without_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text('import scrapy\nclass One(scrapy.Spider):\n    name = "One!"\n')
+    (tmp_path / "two.py").write_text('import scrapy\nclass Two(scrapy.Spider):\n    name = "two"\n')
+    done = write_scrapers(read_project(tmp_path / "one.py"), tmp_path / "to")
+    assert done.scrapers == ("one/one",)
+    assert [path.name for path in (done.folders[0] / "project").iterdir()] == ["one.py"]
+    assert _names(read_project(tmp_path)) == ["One!", "two"]
+
+
+@pytest.mark.parametrize("name", ["", "…", "builtin", "---"])
+def test_some_names_are_no_ids(name: str) -> None:
+    with pytest.raises(BadRequest):
+        slug(name)
