@@ -137,7 +137,14 @@ class SeaweedServer:
 
 @pytest.fixture(scope="session")
 def seaweed_server(real_servers: None) -> Iterator[SeaweedServer]:
-    """One for the whole session; a test that stops it starts it again."""
+    """One for the whole session; leave it running."""
+    with SeaweedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def own_seaweed(real_servers: None) -> Iterator[SeaweedServer]:
+    """A server of the test's own, which it may stop. One that has come back takes a core's fortieth until it ends."""
     with SeaweedServer() as server:
         yield server
 

@@ -40,10 +40,9 @@ def stand(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stand]:
         (tmp_path / "published").mkdir()
         yield FileStand(tmp_path / "published", tmp_path)
     else:
-        server: SeaweedServer = request.getfixturevalue("seaweed_server")
-        bucket: str = request.getfixturevalue("bucket")
-        yield PlainStand(server, bucket) if kind == "s3-plain" else S3Stand(server, bucket, tmp_path)
-        server.start()
+        server: SeaweedServer = request.getfixturevalue("own_seaweed" if "own" in kind else "seaweed_server")
+        bucket = server.make_bucket()
+        yield PlainStand(server, bucket) if "plain" in kind else S3Stand(server, bucket, tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -140,6 +139,7 @@ async def test_spoilt_bytes_are_never_handed_on(stand: Stand, scraper: Path, tmp
         await stand.source.fetch(release, tmp_path / "got")
 
 
+@pytest.mark.parametrize("stand", ["git", "http", "file", "own s3-index", "own s3-plain"], indirect=True)
 async def test_it_goes_away_and_comes_back(stand: Stand, scraper: Path, tmp_path: Path) -> None:
     await stand.publish(scraper)
     offer = await poll(stand)

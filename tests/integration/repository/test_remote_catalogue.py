@@ -26,10 +26,9 @@ def stand(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stand]:
         site: StaticSite = request.getfixturevalue("static_site")
         yield HttpStand(site, tmp_path)
         return
-    server: SeaweedServer = request.getfixturevalue("seaweed_server")
-    bucket: str = request.getfixturevalue("bucket")
-    yield PlainStand(server, bucket) if request.param == "s3-plain" else S3Stand(server, bucket, tmp_path)
-    server.start()
+    server: SeaweedServer = request.getfixturevalue("own_seaweed" if "own" in request.param else "seaweed_server")
+    bucket = server.make_bucket()
+    yield PlainStand(server, bucket) if "plain" in request.param else S3Stand(server, bucket, tmp_path)
 
 
 def settings_for(stand: Stand, home: Path) -> Settings:
@@ -65,6 +64,7 @@ async def serving(settings: Settings) -> AsyncIterator[SourcedCatalogue]:
         await catalogue.stop()
 
 
+@pytest.mark.parametrize("stand", ["http", "own s3-index", "own s3-plain"], indirect=True)
 async def test_new_versions_are_live_and_survive_an_outage_and_a_restart(stand: Stand, tmp_path: Path) -> None:
     settings = settings_for(stand, tmp_path)
     await stand.publish(write_scraper(tmp_path / "one"))

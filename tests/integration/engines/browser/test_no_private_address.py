@@ -125,9 +125,9 @@ class Stage:
             return error.message
         return ""
 
-    async def try_pages(self) -> None:
-        """Open each bad page on each site, all at once, and wait until it has tried everything."""
-        bad = [(site, name) for site in self.sites for name in PAGES]
+    async def try_pages(self, sites: list[Site]) -> None:
+        """Open each bad page on each of these sites, all at once, and wait until it has tried everything."""
+        bad = [(site, name) for site in sites for name in PAGES]
         await asyncio.gather(*(self._try_page(site, name, number) for number, (site, name) in enumerate(bad, start=2)))
 
     async def _try_page(self, site: Site, name: str, number: int) -> None:
@@ -224,7 +224,7 @@ async def staged(*, allow_private: bool) -> AsyncIterator[Stage]:
 @pytest.mark.security
 async def test_no_page_reaches_a_private_address() -> None:
     async with staged(allow_private=False) as stage:
-        await stage.try_pages()
+        await stage.try_pages(stage.sites)
         assert stage.context.count.refused >= 50, "the proxy was asked"
         await stage.try_clicks()
         before = stage.context.count.refused
@@ -241,7 +241,7 @@ async def test_the_listener_counts_what_does_arrive() -> None:
     """The control: where the proxy lets private addresses pass, most of the same ways arrive."""
     assert count_ways() + len(SPELLINGS) + len(UNREACHABLE) >= 100
     async with staged(allow_private=True) as stage, asyncio.timeout(PATIENCE):
-        await stage.try_pages()
+        await stage.try_pages(stage.sites[:1])  # the listener cannot tell the ways of one site from the other's
         await stage.try_clicks()
         await stage.try_spellings(SPELLINGS)
         ways = stage.listener.ways
