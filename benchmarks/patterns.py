@@ -15,10 +15,13 @@ from typing import Any
 
 from benchmarks.report import Goal, Options, Report, Table, figure
 from scrapeyard_sdk.extract.patterns import Example, learn
+from scrapeyard_sdk.extract.patterns.template import marks, templates_of
 from scrapeyard_sdk.extract.patterns.tree import PageTree, fold
 
-PARTS = ("clean", "noise 10 %", "noise 20 %")
-NOISE = {"clean": 0.0, "noise 10 %": 0.1, "noise 20 %": 0.2}
+NOISE = {"clean": 0.0, "noise 10 %": 0.1, "noise 20 %": 0.2, "noise 20 %, answered pages alone": 0.2}
+PARTS = (*NOISE, "templates")
+ALONE = "answered pages alone"
+"""Without the pages that nobody answered."""
 ANSWERED = 3
 """Pages of a site whose values are given."""
 DRAWS = 3
@@ -32,20 +35,20 @@ class _Site:
         self.truth: Truth = json.loads((folder / "truth.json").read_text("utf-8"))
         self.pages = {page: (folder / page).with_suffix(".htm").read_bytes() for page in self.truth}
 
-    def score(self, noise: float) -> dict[str, float]:
+    def score(self, noise: float, *, alone: bool) -> dict[str, float]:
         """Precision, recall and F1 over the fields, seconds to learn, pages and megabytes per second: means of the
         draws, and the longest time to learn."""
-        every = [self._score(noise, number) for number in range(DRAWS)]
+        every = [self._score(noise, number, alone=alone) for number in range(DRAWS)]
         means = {name: sum(each[name] for each in every) / DRAWS for name in every[0]}
         return means | {"learn": max(each["learn"] for each in every)}
 
-    def _score(self, noise: float, number: int) -> dict[str, float]:
+    def _score(self, noise: float, number: int, *, alone: bool) -> dict[str, float]:
         draw = random.Random(f"{self.name} {noise} {number}")
         answered = draw.sample(sorted(self.truth), ANSWERED)
         rest = [page for page in sorted(self.truth) if page not in answered]
         examples = [Example(html=self.pages[page], values=self._answers(page, noise, draw)) for page in answered]
         began = time.process_time()
-        pattern = learn(examples, [self.pages[page] for page in rest])
+        pattern = learn(examples, [] if alone else [self.pages[page] for page in rest])
         learned = time.process_time()
         found = {page: pattern.extract(self.pages[page]) for page in rest}
         took = time.process_time() - learned
@@ -88,19 +91,34 @@ def run(options: Options, say: Callable[[str], None]) -> Report:
         say("left out; PATTERN_PAGES names no folder with sites")
         return Report(bench="patterns", tables=())
     tables, means = [], {}
-    for part in filter(options.wants, PARTS):
+    goals: list[Goal] = []
+    slowest = 0.0
+    for part in filter(options.wants, NOISE):
         say(f"{part}: {len(sites)} sites")
-        scores = {site.name: site.score(NOISE[part]) for site in sites}
+        scores = {site.name: site.score(NOISE[part], alone=ALONE in part) for site in sites}
         means[part] = sum(each["F1"] for each in scores.values()) / len(scores)
         tables.append(_table(part, scores, means[part]))
-        slowest = max(each["learn"] for each in scores.values())
-    goals = [Goal(name="learning the slowest site", measured=slowest, bound=2.0, at_least=False, unit=" s")]
+        slowest = max(slowest, *(each["learn"] for each in scores.values()))
+    if options.wants("templates"):
+        tables.append(_templates(sites))
+    if not means:
+        return Report(bench="patterns", tables=tuple(tables))
+    goals.append(Goal(name="learning the slowest site", measured=slowest, bound=2.0, at_least=False, unit=" s"))
     clean = means.get("clean", float("nan"))
     goals.append(Goal(name="F1 over sites and fields", measured=clean, bound=0.92, at_least=True, unit=""))
     for part, bound in (("noise 10 %", 0.03), ("noise 20 %", 0.08)):
         lost = clean - means.get(part, float("nan"))
         goals.append(Goal(name=f"F1 lost by {part}", measured=lost, bound=bound, at_least=False, unit=""))
     return Report(bench="patterns", tables=tuple(tables), goals=tuple(goals))
+
+
+def _templates(sites: list[_Site]) -> Table:
+    """The pages of all sites together, by template."""
+    pages = [(site.name, marks(PageTree(html))) for site in sites for html in site.pages.values()]
+    groups = templates_of([each for _, each in pages])
+    mixed = sum(len({pages[number][0] for number in group}) > 1 for group in groups)
+    rows = ((str(len(pages)), str(len(sites)), str(len(groups)), str(mixed)),)
+    return Table(title="templates", columns=("pages", "sites", "groups", "groups of several sites"), rows=rows)
 
 
 def _table(part: str, scores: dict[str, dict[str, float]], mean: float) -> Table:

@@ -75,7 +75,7 @@ DRIFT: Final = Table(
 )
 _SKETCH: Final = json.Decoder(DriftSketch)
 _PLAIN: Final = ("id", "site", "client", "key", "status", "version", "revision", "created_at", "changed_at")
-_WITHIN: Final = ("fields", "pattern", "marks", "absent", "edited", "taught")
+_WITHIN: Final = ("fields", "pattern", "marks", "absent", "edited", "taught", "checked")
 _LISTED: Final = [PATTERNS.c[name] for name in (*_PLAIN, "document", "health")]
 _HEALTH: Final = json.Decoder(PatternHealth)
 _EXAMPLES: Final = msgpack.Decoder(tuple[AnsweredPage, ...])
@@ -192,6 +192,7 @@ def _stored(row: RowMapping) -> StoredPattern:
         absent=tuple(within["absent"]),
         edited=within["edited"],
         taught=within["taught"],
+        checked=within.get("checked", 0),
         health=_HEALTH.decode(bytes(row["health"])),
     )
 

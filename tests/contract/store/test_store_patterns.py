@@ -14,6 +14,7 @@ ONE = StoredPattern(
     fields=("title", "price"),
     status="learning",
     marks=(1, 2, 3),
+    checked=4,
     examples=(PAGE,),
     created_at=1.0,
     changed_at=1.0,

@@ -1,11 +1,13 @@
 """`builtin/extract` from page to data: the steps of the ladder, what they teach, and what is not believed."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scrapeyard.builtin.extraction.book import CHECKED_ON
 from scrapeyard.builtin.extraction.reduced import is_order
 from scrapeyard.builtin.pages import bounds
 from scrapeyard.errors import BadRequest, FetchFailed
@@ -46,7 +48,7 @@ async def test_after_two_pages_no_model_is_needed_and_a_new_template_is_learned(
     await ladder.book.stop()
     patterns = await ladder.store.patterns.listed(site="made.example")
     assert [each.status for each in patterns] == ["ready", "ready"]
-    assert patterns[0].health.filled["title"] == patterns[0].health.pages == 58
+    assert patterns[0].health.filled["title"] == patterns[0].health.pages == 60 - 2 - CHECKED_ON
     versions = await ladder.store.patterns.versions(patterns[0].id)
     assert [each.origin for each in versions] == ["learned"] * len(versions) != []
 
@@ -222,6 +224,67 @@ async def test_a_persons_examples_teach(tmp_path: Path) -> None:
         assert found["data"] == {"title": page.truth["title"], "maker": page.truth["maker"]}
         assert found["fields"]["maker"]["how"] == "pattern"
         assert found["pattern"]["status"] == "ready"
+
+
+def stated(number: int, *, told: bool = True) -> str:
+    """A made page that also states its data for machines."""
+    page = made_page(number)
+    product = {"@type": "Product", "name": page.truth["title"], "brand": page.truth["maker"], "gtin13": "4006381333931"}
+    offer = {"@type": "Offer", "price": page.truth["price"], "priceCurrency": "USD"}
+    script = f'<script type="application/ld+json">{json.dumps(product | {"offers": offer})}</script>'
+    return page.html.replace("</head>", f"{script}</head>" if told else "</head>")
+
+
+async def test_structured_data_teach(ladder: LadderStand, model_server: ModelServer) -> None:
+    wanted = "title, price: number, brand, gtin?"
+    for number in range(4):
+        found = await ladder.extract(html=stated(number), url=made_page(number).url, fields=wanted)
+        assert found["data"]["gtin"] == "4006381333931", "what only scripts have is read as before"
+        kept = await ladder.store.patterns.listed()
+        assert [each.taught for each in kept] == [[], [2], [3], [3]][number], "one page alone is not stored"
+    page = made_page(9)
+    found = await ladder.extract(html=stated(9, told=False), url=page.url, fields=wanted)
+    assert found["data"] == {
+        "title": page.truth["title"],
+        "price": page.truth["price"],
+        "brand": page.truth["maker"],
+        "gtin": None,
+    }
+    assert {found["fields"][name]["how"] for name in ("title", "price", "brand")} == {"pattern"}
+    assert model_server.asked == []
+
+
+async def test_a_new_pattern_is_checked_on_pages_without_answers(ladder: LadderStand, shop: ShopModel) -> None:
+    for number in range(12):
+        page = shop.add(made_page(number))
+        found = await ladder.extract(html=page.html, url=page.url, fields=FIELDS)
+        assert found["data"] == page.truth
+        (kept,) = await ladder.store.patterns.listed()
+        assert kept.checked == (CHECKED_ON if number >= CHECKED_ON + 1 else 0)
+    whole = await ladder.store.patterns.get(kept.id)
+    assert whole is not None
+    assert len(whole.examples) == 2
+
+
+async def test_a_correction_stays(ladder: LadderStand, shop: ShopModel, model_server: ModelServer) -> None:
+    pages = [shop.add(made_page(number)) for number in range(8)]
+    wrong = {page.shown["title"]: {**page.shown, "maker": "Denmark"} for page in pages}
+    right = model_server.script
+    model_server.script = lambda lines: wrong.get(right(lines).get("title"), {})
+    for page in pages[:3]:
+        found = await ladder.extract(html=page.html, url=page.url, fields="title, maker")
+    assert found["data"]["maker"] == "Denmark"
+    examples = [{"html": each.html, "url": each.url, "values": {"maker": each.shown["maker"]}} for each in pages[:3]]
+    await ladder.extract(html=pages[4].html, url=pages[4].url, fields="title, maker", examples=examples)
+    for page in pages:
+        found = await ladder.extract(html=page.html, url=page.url, fields="title, maker")
+        assert found["data"] == {"title": page.truth["title"], "maker": page.truth["maker"]}
+    (kept,) = await ladder.store.patterns.listed()
+    whole = await ladder.store.patterns.get(kept.id)
+    assert whole is not None
+    assert [each.values["maker"] for each in whole.examples if each.by == "person"] == [
+        each.shown["maker"] for each in pages[:3]
+    ]
 
 
 async def test_clients_do_not_share_what_they_learn(

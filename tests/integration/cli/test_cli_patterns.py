@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.cli_stand import Stand
 from tests.services.linked_site import LinkedSite, linked_site
+from tests.services.made_shop import made_page
 from tests.unit.sdk.test_extract_patterns import NAMES, page
 
 PATHS = {f"/p/{number}": [] for number in range(10)}
@@ -54,6 +55,12 @@ def test_files_serve_as_pages_and_a_wrong_value_is_told(stand: Stand) -> None:
     (stand.folder / "examples.json").write_text(json.dumps(rows))
     learned = stand.cli("patterns", "learn", "examples.json", "-o", "shop.json")
     assert (learned.status, "not learned: colour" in learned.err) == (0, True)
+    assert "templates" not in learned.err
+    (stand.folder / "3.html").write_text(made_page(3).html)
+    odd = [*rows, {"file": "3.html", "sku": "A-3", "colour": "red"}]
+    (stand.folder / "odd.json").write_text(json.dumps(odd))
+    mixed = stand.cli("patterns", "learn", "odd.json", "-o", "odd-pattern.json")
+    assert "the pages are of 2 templates: learn those of each apart" in mixed.err
     rows[0]["sku"] = "AB-1"
     (stand.folder / "examples.json").write_text(json.dumps(rows))
     checked = stand.cli("patterns", "check", "shop.json", "examples.json", "--json")

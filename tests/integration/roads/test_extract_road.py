@@ -179,6 +179,20 @@ def test_the_command_extracts(api: httpx.Client, site: LinkedSite, learned: str,
     assert json.loads(told.out)["fields"]["maker"]["how"] == "fallback"
 
 
+def test_a_correction_teaches(api: httpx.Client, site: LinkedSite, tmp_path: Path) -> None:
+    stand, server = Stand(tmp_path), {"SCRAPEYARD_URL": str(api.base_url)}
+    wanted = ("--fields", "price: number, maker", "--provider", "none", "--json")
+    for number in range(2):
+        shown = PAGES[f"/p/{number}"].shown
+        said = ("--correct", f"price={shown['price']}", "--correct", f"maker={shown['maker']}")
+        found = stand.cli("extract", f"{site.url}/p/{number}", *wanted, *said, **server)
+        assert found.status == 0, found.err
+    found = stand.cli("extract", f"{site.url}/p/8", *wanted, **server)
+    assert found.json["data"] == {name: PAGES["/p/8"].truth[name] for name in ("price", "maker")}
+    refused = stand.cli("extract", f"{site.url}/p/8", *wanted, "--correct", "price", **server)
+    assert "write FIELD=VALUE" in refused.err
+
+
 def test_one_that_is_not_there_is_told(api: httpx.Client) -> None:
     missing = f"pattern_{'0' * 32}"
     assert api.get(f"/api/patterns/{missing}").status_code == 404

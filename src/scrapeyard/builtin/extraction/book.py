@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from scrapeyard.builtin.extraction.confidence import NOT_IN_PAGE, FieldAnswer
 from scrapeyard.builtin.extraction.fields import FieldSpec, WantedFields
-from scrapeyard.builtin.extraction.reading import KnownPattern, LearnTask
+from scrapeyard.builtin.extraction.reading import MOST_EXAMPLES, KnownPattern, LearnTask
 from scrapeyard.builtin.pages.port import Extractor, PageUnreadable, RawPage
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.model import new_id
@@ -22,13 +22,17 @@ from scrapeyard_sdk.extract.patterns import Pattern, PatternInvalid
 from scrapeyard_sdk.extract.patterns.template import ALIKE, likeness
 
 log = get_log("patterns")
-LEAST_EXAMPLES, MOST_EXAMPLES = 2, 5
+LEAST_EXAMPLES = 2
 TEACHING = 0.7
 """Confidence from which on a value teaches: a wrong one among several is outvoted."""
 FRESH_SECONDS = 5.0
 """How long what was read of the store is used again."""
 _KEPT = 2000
 _TRIES = 5
+CHECKED_ON = 6
+"""Pages without answers on which the rules of a pattern are compared."""
+_HELD = 32_000_000
+"""Characters of pages that are held in memory until they are of use."""
 
 
 class PatternKey(Struct, frozen=True):
@@ -47,6 +51,33 @@ class Lesson(Struct, frozen=True, kw_only=True):
     marks: tuple[int, ...]
     absent: tuple[str, ...] = ()
     """Fields that it is without."""
+
+
+class _HeldPages:
+    """Pages that may be of use soon, by what they are held for. The oldest go when there is no room."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[Any, list[Lesson]] = OrderedDict()
+        self._size = 0
+
+    def add(self, name: Any, page: Lesson) -> int:
+        """Hold a page; how many there are for that now."""
+        pages = self._held.setdefault(name, [])
+        pages.append(page)
+        self._size += len(page.page.html)
+        while self._size > _HELD:
+            self.take(next(iter(self._held)))
+        return len(self._held.get(name, ()))
+
+    def get(self, name: Any) -> list[Lesson]:
+        """Those that are held; they stay."""
+        return list(self._held.get(name, ()))
+
+    def take(self, name: Any) -> list[Lesson]:
+        """Those that are held; they go."""
+        pages = self._held.pop(name, [])
+        self._size -= sum(len(each.page.html) for each in pages)
+        return pages
 
 
 NoteValues = Callable[[str, str, str, Mapping[str, Any], Callable[[tuple[str, ...]], Awaitable[None]]], None]
@@ -73,6 +104,11 @@ class PatternBook:
         self._turns: WeakValueDictionary[PatternKey, asyncio.Lock] = WeakValueDictionary()
         self._used: dict[tuple[str, int], PatternHealth] = {}
         self._written_at = 0.0
+        self._stated = _HeldPages()
+        """By key: a first page that its structured data answered, until a second one comes."""
+        self._unlabelled = _HeldPages()
+        """By pattern: pages without answers."""
+        self._checking = set[str]()
 
     @property
     def learns(self) -> bool:
@@ -125,6 +161,47 @@ class PatternBook:
             log.warning("patterns.not_learned", site=key.site, error=error.message)
         return None
 
+    async def teach_stated(self, key: PatternKey, wanted: WantedFields, lesson: Lesson) -> StoredPattern | None:
+        """Learn from a page that its structured data answered. The first of a template is only held: most are the only
+        one of their site, and nothing is stored of those."""
+        if any(likeness(lesson.marks, each.marks) >= ALIKE for each in await self.known(key)):
+            return await self.teach(key, wanted, lesson)
+        held = self._stated.take(key)
+        alike = [each for each in held if likeness(lesson.marks, each.marks) >= ALIKE]
+        alike = [each for each in alike if each.page.url != lesson.page.url]
+        if not alike:
+            self._stated.add(key, lesson)
+            return None
+        await self.teach(key, wanted, alike[-1])
+        return await self.teach(key, wanted, lesson)
+
+    async def check(self, key: PatternKey, pattern: StoredPattern, lesson: Lesson) -> None:
+        """Hold a page without answers that a pattern read. When there are enough, rules that disagree with most others
+        on them give way. A pattern that cannot be checked stays as it is."""
+        if self._store is None or pattern.id in self._checking:
+            return
+        if self._unlabelled.add(pattern.id, lesson) < CHECKED_ON:
+            return
+        self._checking.add(pattern.id)
+        try:
+            await self._check(self._store, key, pattern)
+        except StoreUnavailable as error:
+            log.warning("patterns.not_learned", site=key.site, error=error.message)
+        finally:
+            self._checking.discard(pattern.id)
+
+    async def _check(self, store: PatternStore, key: PatternKey, pattern: StoredPattern) -> None:
+        before = await store.get(pattern.id)
+        if before is None or (before.version, before.status, before.edited) != (pattern.version, "ready", False):
+            return
+        try:
+            after = await self._relearned(replace(before, changed_at=self._clock()))
+        except PageUnreadable as error:
+            log.warning("patterns.not_learned", site=key.site, error=error.message)
+            after = before
+        if await store.put(replace(after, checked=CHECKED_ON)) is not None:
+            self._known.pop(key, None)
+
     async def _of_kind(self, store: PatternStore, key: PatternKey, marks: Sequence[int]) -> StoredPattern | None:
         """The pattern of the page's template, with its examples."""
         ranked = sorted(
@@ -150,22 +227,35 @@ class PatternBook:
 
     async def _taught(self, before: StoredPattern, lesson: Lesson) -> StoredPattern:
         """The pattern with one more example; with a new version where that changes it. A stale one begins anew."""
-        page = lesson.page
-        known, lacked = ((), ()) if before.status == "stale" else (before.examples, before.absent)
-        others = [each for each in known if each.url != page.url or not page.url]
-        examples = (*others, page)[-MOST_EXAMPLES:]
-        absent = tuple(sorted({*lacked, *lesson.absent}))
-        after = replace(before, examples=examples, absent=absent, marks=lesson.marks, changed_at=self._clock())
+        if before.status == "stale":
+            self._unlabelled.take(before.id)
+            before = replace(before, examples=(), absent=())
+        after = replace(
+            before,
+            examples=_with_example(before.examples, lesson.page),
+            absent=tuple(sorted({*before.absent, *lesson.absent})),
+            marks=lesson.marks,
+            changed_at=self._clock(),
+        )
         is_fixed = before.edited and before.status == "ready"
-        pattern = await self._learned(examples) if len(examples) >= LEAST_EXAMPLES and not is_fixed else ""
-        if not pattern or (pattern == before.pattern and before.status == "ready"):
+        return after if is_fixed or len(after.examples) < LEAST_EXAMPLES else await self._relearned(after)
+
+    async def _relearned(self, before: StoredPattern) -> StoredPattern:
+        """Learned from its examples and from the pages that are held of it; a new version if that changes it."""
+        others = [each.page.html for each in self._unlabelled.get(before.id)]
+        pattern = await self._learned(before.examples, others)
+        if not pattern:
+            return before
+        after = replace(before, checked=len(others))
+        if pattern == before.pattern and before.status == "ready":
             return after
-        log.info("patterns.learned", site=after.site, pattern=after.id, version=before.version + 1, pages=len(examples))
         version = before.version + 1
+        log.info("patterns.learned", site=after.site, pattern=after.id, version=version, pages=len(after.examples))
         return replace(after, pattern=pattern, version=version, status="ready", health=PatternHealth(), edited=False)
 
-    async def _learned(self, examples: Sequence[AnsweredPage]) -> str:
-        task = LearnTask(examples=tuple((each.url, each.html, each.values) for each in examples))
+    async def _learned(self, examples: Sequence[AnsweredPage], others: Sequence[str]) -> str:
+        taught = tuple((each.url, each.html, each.values) for each in examples)
+        task = LearnTask(examples=taught, others=tuple(others))
         page = RawPage(url=examples[-1].url, body=b"", encoding="utf-8", task=to_builtins(task))
         return str((await self._extractor.extract(page))["pattern"])
 
@@ -211,11 +301,24 @@ def as_known(patterns: Sequence[StoredPattern]) -> tuple[KnownPattern, ...]:
             id=each.id,
             pattern=each.pattern if each.status == "ready" else "",
             marks=each.marks,
-            examples=each.taught,
+            examples=each.taught if each.status != "stale" else 0,
             absent=each.absent,
+            unchecked=each.status == "ready" and not each.edited and each.checked < CHECKED_ON,
         )
         for each in patterns
     )
+
+
+def _with_example(known: Sequence[AnsweredPage], page: AnsweredPage) -> tuple[AnsweredPage, ...]:
+    """The examples with one more. One of the same address is replaced, unless a person answered only that one; where
+    there are too many, those of persons stay longest."""
+    same = [each for each in known if page.url and each.url == page.url]
+    if page.by != "person" and any(each.by == "person" for each in same):
+        return tuple(known)
+    every = [*(each for each in known if each not in same), page]
+    while len(every) > MOST_EXAMPLES:
+        every.remove(next((each for each in every if each.by != "person"), every[0]))
+    return tuple(every)
 
 
 def taught_values(fields: Sequence[FieldSpec], answers: Mapping[str, FieldAnswer]) -> dict[str, Any]:

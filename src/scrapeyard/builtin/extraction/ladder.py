@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from scrapeyard.builtin.extraction.asking import candidates_in, fields_in, question_for, question_for_prompt
 from scrapeyard.builtin.extraction.book import Lesson, PatternBook, PatternKey, as_known, taught_values
 from scrapeyard.builtin.extraction.confidence import NOT_IN_PAGE, Candidate, FieldAnswer, weigh
-from scrapeyard.builtin.extraction.fields import WantedFields, same, wanted_of
+from scrapeyard.builtin.extraction.fields import FieldSpec, WantedFields, read_text, same, wanted_of
 from scrapeyard.builtin.extraction.reading import PageReading, ReadTask
 from scrapeyard.builtin.pages.port import Extractor, RawPage
 from scrapeyard.builtin.services import Services
@@ -22,6 +22,8 @@ from scrapeyard.errors import BadRequest
 from scrapeyard.settings import AiSettings
 from scrapeyard.store.ports.operations import AnsweredPage, StoredPattern
 
+STATED_EXAMPLES = 3
+"""Pages that structured data answered teach until a pattern has so many examples."""
 _AGREED = 0.02
 """What it adds to a reliability that all of several samples agree."""
 
@@ -100,14 +102,16 @@ class Ladder:
     async def teach(
         self, page: PageSource, wanted: WantedFields, values: Mapping[str, Any], services: Services
     ) -> list[str]:
-        """Learn from a page that a person answered; warnings if all of it, or some, is of no use. Raises
-        PageUnreadable."""
-        task = ReadTask(fields=wanted.fields, sure=1.0, room=1)
+        """Learn from a page that a person answered or corrected; warnings if all of it, or some, is of no use. Fields
+        that they did not name are as the pattern and structured data have them. Raises PageUnreadable."""
+        key = PatternKey(page.site, services.client, wanted.key)
+        task = ReadTask(fields=wanted.fields, patterns=as_known(await self._book.known(key)), sure=1.0, room=1)
         reading = await read_page(self._extractor, page, task)
         absent = tuple(name for name, value in values.items() if value is None)
-        example = AnsweredPage(url=page.url, html=reading.html, values=dict(values))
+        known = taught_values(wanted.fields, reading.answers(wanted.fields))
+        given = {each.name: _as_taught(values[each.name], each) for each in wanted.fields if each.name in values}
+        example = AnsweredPage(url=page.url, html=reading.html, values={**known, **given}, by="person")
         lesson = Lesson(page=example, marks=reading.marks, absent=absent)
-        key = PatternKey(page.site, services.client, wanted.key)
         if not reading.html or await self._book.teach(key, wanted, lesson) is None:
             return [*reading.warnings, "it was not kept: the page is too large, or there is no store"]
         return reading.warnings
@@ -142,13 +146,40 @@ class _Climb:
         patterns = await self._book.known(self._key)
         reading = await self._look(patterns)
         if not reading.shown:
-            return await self._settled(reading)
+            return await self._unasked(reading)
         if not (self._options.learn and self._book.learns) or _is_ready(reading, patterns):
             return await self._ask(reading)
         async with self._book.turn(self._key):
             if (now := await self._book.known(self._key)) != patterns:
                 reading = await self._look(now)
-            return await (self._ask(reading) if reading.shown else self._settled(reading))
+            return await (self._ask(reading) if reading.shown else self._unasked(reading))
+
+    async def _unasked(self, reading: PageReading) -> Extracted:
+        """Answers that needed no model. What structured data answered teaches the pattern; a pattern that is new is
+        compared on what it read."""
+        settled = await self._settled(reading)
+        if not (self._options.learn and self._book.learns and reading.html):
+            return settled
+        pattern = settled.pattern
+        if pattern is None or pattern.taught < STATED_EXAMPLES or pattern.status == "stale":
+            taught = await self._teach_stated(reading)
+            if taught is not None:
+                settled.pattern = taught
+                return settled
+        if pattern is not None and pattern.status == "ready":
+            page = AnsweredPage(url=self._page.url, html=reading.html, values={})
+            await self._book.check(self._key, pattern, Lesson(page=page, marks=reading.marks))
+        return settled
+
+    async def _teach_stated(self, reading: PageReading) -> StoredPattern | None:
+        """Only a page whose structured data answer every required field teaches anything."""
+        stated = {name: [c for c in each if c.how == "structured"] for name, each in reading.candidates.items()}
+        answers = {each.name: weigh(stated.get(each.name, ())) for each in self._wanted.fields}
+        if any(each.required and answers[each.name].confidence < self._options.sure for each in self._wanted.fields):
+            return None
+        values = taught_values(self._wanted.fields, answers)
+        example = AnsweredPage(url=self._page.url, html=reading.html, values=values, by="structured")
+        return await self._book.teach_stated(self._key, self._wanted, Lesson(page=example, marks=reading.marks))
 
     async def _look(self, patterns: Sequence[StoredPattern]) -> PageReading:
         """The steps without a model."""
@@ -159,6 +190,7 @@ class _Climb:
             sure=options.sure,
             room=self._services.room(options.provider, options.model),
             selectors=options.selectors,
+            learn=options.learn and self._book.learns,
         )
         return await read_page(self._extractor, self._page, task)
 
@@ -219,6 +251,14 @@ class _Climb:
         if pattern is not None and pattern.status == "ready":
             await self._book.note(pattern, answers, asked=asked)
         return Extracted(answers=answers, pattern=pattern, warnings=list(reading.warnings))
+
+
+def _as_taught(value: Any, field: FieldSpec) -> Any:
+    """A person's value as models give it: a number is one, however it is written."""
+    if field.kind not in ("number", "integer") or not isinstance(value, str):
+        return value
+    read = read_text(value, field.kind)
+    return value if read is None else read
 
 
 def _is_ready(reading: PageReading, patterns: Sequence[StoredPattern]) -> bool:

@@ -17,6 +17,8 @@ from scrapeyard_sdk.extract.patterns import Example, FoundField, Pattern, Patter
 from scrapeyard_sdk.extract.patterns.template import ALIKE, likeness, marks
 from scrapeyard_sdk.extract.patterns.tree import PageTree
 
+MOST_EXAMPLES = 5
+"""Answered pages of one pattern."""
 MAX_EXAMPLE = 1_000_000
 """Characters of a page that is kept as an example."""
 
@@ -31,6 +33,8 @@ class KnownPattern(Struct, frozen=True, kw_only=True):
     examples: int
     absent: tuple[str, ...] = ()
     """Fields that pages of this kind may be without."""
+    unchecked: bool = False
+    """Whether pages that it reads are kept to compare its rules on, and what they state is read as well."""
 
 
 class ReadTask(Struct, frozen=True, kw_only=True, tag="read"):
@@ -43,6 +47,8 @@ class ReadTask(Struct, frozen=True, kw_only=True, tag="read"):
     """Characters for the page as a model gets it; 0: no model will be asked."""
     selectors: dict[str, Any] = {}
     """Of the user, by field: the last step."""
+    learn: bool = False
+    """Whether a page of a template without a pattern is kept as an example."""
 
 
 class LearnTask(Struct, frozen=True, kw_only=True, tag="learn"):
@@ -50,6 +56,8 @@ class LearnTask(Struct, frozen=True, kw_only=True, tag="learn"):
 
     examples: tuple[tuple[str, str, dict[str, Any]], ...]
     """URL, HTML and values of each."""
+    others: tuple[str, ...] = ()
+    """HTML of pages of the same kind without answers."""
 
 
 Task = ReadTask | LearnTask
@@ -71,7 +79,7 @@ class PageReading(Struct, frozen=True, kw_only=True):
     left_out: int = 0
     """Pieces of its content that `shown` has no room for."""
     html: str = ""
-    """The page as an example; empty if it is too long, or was sure at once."""
+    """The page as an example; empty if it is too long, or no example is needed."""
     warnings: list[str] = []
     """What was not read of the page."""
 
@@ -95,7 +103,7 @@ def read(source: str, url: str, task: ReadTask) -> PageReading:
     known = _pattern_for(template, task.patterns)
     found = _by_pattern(tree, url, known, task.fields) if known is not None else {}
     needed = [field for field in task.fields if field.required]
-    if not _are_sure(needed if found else task.fields, found, task, known):
+    if known is None or known.unchecked or not _reads_all(known, found, task):
         for name, stated in read_stated(source, url, task.fields, tree).items():
             found.setdefault(name, []).extend(stated)
     told = PageReading(
@@ -104,10 +112,12 @@ def read(source: str, url: str, task: ReadTask) -> PageReading:
         absent=_absent(found, task, known),
         marks=template,
     )
+    html = tree.html() if task.learn and _is_of_use(known) else ""
+    told = replace(told, html=html if len(html) <= MAX_EXAMPLE else "")
     if _are_sure(needed, found, task, known):
         return told
     pieces = pieces_of(tree) if task.room else []
-    html = tree.html() if task.room else ""
+    html = html or (tree.html() if task.room else "")
     page, left_out = shown(pieces, task.room, links=any(field.kind == "url" for field in task.fields))
     return replace(
         told,
@@ -181,6 +191,21 @@ def _are_sure(
     return all(field.name in absent or weigh(found.get(field.name, ())).confidence >= task.sure for field in fields)
 
 
+def _is_of_use(known: KnownPattern | None) -> bool:
+    """Whether the pattern of a page's template can still learn from it."""
+    return known is None or known.unchecked or (not known.pattern and known.examples < MOST_EXAMPLES)
+
+
+def _reads_all(known: KnownPattern, found: dict[str, list[Candidate]], task: ReadTask) -> bool:
+    """Whether the pattern is enough: its required fields are sure, and it knows the others or that pages lack them."""
+    pattern = _parsed(known.pattern) if known.pattern else None
+    if pattern is None or not found:
+        return False
+    needed = [field for field in task.fields if field.required]
+    others = {field.name for field in task.fields if not field.required}
+    return others <= {*pattern.fields, *known.absent} and _are_sure(needed, found, task, known)
+
+
 def _absent(found: dict[str, list[Candidate]], task: ReadTask, known: KnownPattern | None) -> tuple[str, ...]:
     """Fields that nothing finds on a page whose other fields the pattern finds, if pages of its kind may lack them."""
     if known is None or not known.pattern:
@@ -232,5 +257,5 @@ def _selected(
 def _learned(task: LearnTask) -> str:
     """A pattern as JSON; empty if nothing can be learned."""
     examples = [Example(html=html, values=values, url=url) for url, html, values in task.examples]
-    pattern = learn(examples)
+    pattern = learn(examples, task.others)
     return pattern.to_json() if pattern.fields else ""

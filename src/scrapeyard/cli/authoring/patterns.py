@@ -124,6 +124,8 @@ def learn(
     """
     from scrapeyard.errors import BadRequest
     from scrapeyard_sdk.extract.patterns import learn as learn_pattern
+    from scrapeyard_sdk.extract.patterns.template import marks, templates_of
+    from scrapeyard_sdk.extract.patterns.tree import PageTree
 
     with _reader(allow_private) as read:
         answered = _examples(examples, read)
@@ -136,6 +138,10 @@ def learn(
     _tell(f"learned {_names(pattern.fields)} from {len(answered)} page{'s' * (len(answered) != 1)}")
     if missing:
         _tell(f"not learned: {_names(missing)}; the values must stand on the pages as they are written")
+    groups = templates_of([marks(PageTree(each.html)) for each in answered])
+    if len(groups) > 1:
+        few = ", ".join(answered[number].url or f"row {number + 1}" for group in groups[1:] for number in group[:3])
+        _tell(f"the pages are of {len(groups)} templates: learn those of each apart; {few} differ from the others")
 
 
 @group.command()

@@ -28,6 +28,10 @@ def extract(
         list[str] | None,
         typer.Option(help="FIELD=SELECTOR: a CSS selector or XPath for what nothing else finds. May be repeated."),
     ] = None,
+    correct: Annotated[
+        list[str] | None,
+        typer.Option(help="FIELD=VALUE: what the page really has; the site's pattern learns it. May be repeated."),
+    ] = None,
     provider: Annotated[str, typer.Option(help="Which model is asked; `none`: no model.")] = "",
     samples: Annotated[int, typer.Option(help="How often a model is asked.", min=1, max=5)] = 1,
     sure: Annotated[float | None, typer.Option(help="Confidence that is enough, 0 to 1.", min=0, max=1)] = None,
@@ -46,7 +50,10 @@ def extract(
     check_output(output)
     wanted = {"fields": fields, "prompt": prompt, "schema": read_object(schema, "--schema") if schema else None}
     call = _page(page, page_url) | {name: each for name, each in wanted.items() if each is not None}
-    call |= {"fallback": _fallback(fallback)} if fallback else {}
+    call |= {"fallback": _pairs(fallback, "--fallback", "SELECTOR")} if fallback else {}
+    if correct:
+        values = {name: _value(text) for name, text in _pairs(correct, "--correct", "VALUE").items()}
+        call["examples"] = [{name: call[name] for name in ("url", "html") if name in call} | {"values": values}]
     ai: dict[str, Any] = {"provider": provider} if provider else {}
     ai |= {"samples": samples} if samples > 1 else {}
     more = {"ai": ai or None, "sure": sure, "engine": engine}
@@ -81,13 +88,18 @@ def _page(page: str, page_url: str) -> dict[str, Any]:
     return {"html": html} | ({"url": page_url} if page_url else {})
 
 
-def _fallback(pairs: list[str]) -> dict[str, str]:
+def _pairs(pairs: list[str], option: str, what: str) -> dict[str, str]:
     from scrapeyard.errors import BadRequest
 
     found = {}
     for pair in pairs:
-        name, equals, selector = pair.partition("=")
-        if not equals or not name.strip() or not selector.strip():
-            raise BadRequest(f"--fallback {pair}: write FIELD=SELECTOR")
-        found[name.strip()] = selector.strip()
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise BadRequest(f"{option} {pair}: write FIELD={what}")
+        found[name.strip()] = value.strip()
     return found
+
+
+def _value(text: str) -> Any:
+    """`null`: the page is without the field."""
+    return None if text == "null" else text

@@ -221,6 +221,8 @@ class AnsweredPage(Struct, frozen=True, kw_only=True):
     html: str
     values: dict[str, Any]
     """As the page has them: texts, numbers, links; null for a field that it is without."""
+    by: Literal["person", "model", "structured"] = "model"
+    """Who answered it."""
 
 
 class PatternHealth(Struct, frozen=True, kw_only=True):
@@ -271,6 +273,8 @@ class StoredPattern(Struct, frozen=True, kw_only=True):
     """Empty in lists: they are large."""
     taught: int = 0
     """How many examples there are."""
+    checked: int = 0
+    """Pages without answers on which its rules were compared."""
     health: PatternHealth = PatternHealth()
     created_at: float
     changed_at: float

@@ -29,6 +29,16 @@ def likeness(one: Sequence[int], other: Sequence[int]) -> float:
     return sum(mark in both for mark in smallest) / len(smallest)
 
 
+def templates_of(pages: Sequence[Marks]) -> list[list[int]]:
+    """The numbers of the pages, by template: a page joins those of which one is like it."""
+    found: list[list[int]] = []
+    for number, page in enumerate(pages):
+        near = [group for group in found if any(likeness(page, pages[each]) >= ALIKE for each in group)]
+        found = [group for group in found if group not in near]
+        found.append([*(each for group in near for each in group), number])
+    return sorted((sorted(group) for group in found), key=len, reverse=True)
+
+
 def _name(element: object) -> str:
     above = element.getparent()  # type: ignore[attr-defined]
     return f"{_own(above)}>{_own(element)}" if above is not None else ""
