@@ -18,15 +18,17 @@ from scrapeyard.model import BudgetLimits, FetchPolicy
 from scrapeyard.settings import AiSettings, BudgetSettings, Settings
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring.builtins import make_ladder
+from scrapeyard.worker.attempts.drift import DriftWatch
 
 
 class LadderStand:
     """Calls the built-in as an attempt does."""
 
-    def __init__(self, store: SqlStore, book: PatternBook, run: Any, models: Models) -> None:
+    def __init__(self, store: SqlStore, book: PatternBook, run: Any, models: Models, drift: DriftWatch) -> None:
         self.store = store
         self.book = book
         self.models = models
+        self.drift = drift
         self._run = run
         self.caller = Caller(ledger=Ledger())
 
@@ -63,9 +65,10 @@ async def open_ladder(folder: Path, url: str = "", **settings: Any) -> AsyncIter
     await store.start()
     await pages.start()
     models = Models(ai, Budgets(BudgetSettings(), OwnLedgers()), pages)
-    book, run = make_ladder(ThreadExtractor(), Settings(ai=ai), store.patterns)
+    drift = DriftWatch(store.drift)
+    book, run = make_ladder(ThreadExtractor(), Settings(ai=ai), store.patterns, drift)
     try:
-        yield LadderStand(store, book, run, models)
+        yield LadderStand(store, book, run, models, drift)
     finally:
         await book.stop()
         await models.stop()

@@ -1,11 +1,12 @@
 """`builtin/extract` from page to data: the steps of the ladder, what they teach, and what is not believed."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scrapeyard.builtin.extraction.book import CHECKED_ON
 from scrapeyard.builtin.extraction.reduced import is_order
@@ -13,7 +14,7 @@ from scrapeyard.builtin.pages import bounds
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason
 from tests.services.ladders import LadderStand, open_ladder
-from tests.services.made_shop import FIELDS, ShopModel, made_page
+from tests.services.made_shop import FIELDS, MadePage, ShopModel, made_page
 from tests.services.models import ModelServer, model_server
 
 __all__ = ["model_server"]
@@ -51,6 +52,57 @@ async def test_after_two_pages_no_model_is_needed_and_a_new_template_is_learned(
     assert patterns[0].health.filled["title"] == patterns[0].health.pages == 60 - 2 - CHECKED_ON
     versions = await ladder.store.patterns.versions(patterns[0].id)
     assert [each.origin for each in versions] == ["learned"] * len(versions) != []
+
+
+def changed(number: int) -> MadePage:
+    """The page after the shop changed: the maker stands at the end, and the ways of shipping where it stood."""
+    page = made_page(number)
+    maker = f'<b class="maker">{page.shown["maker"]}</b>'
+    shipped = f'<b class="maker">Ships within {number % 3 + 2} days by post</b>'
+    html = page.html.replace(maker, shipped).replace("</main>", f"<p>Made by <u>{page.shown['maker']}</u></p></main>")
+    return replace(page, html=html, url=page.url + "?new")
+
+
+async def read_shop(ladder: LadderStand, pages: Iterable[MadePage], every: int = 4) -> float:
+    """Extract them, and look for drift now and then. The share of right values."""
+    right = total = 0
+    for number, page in enumerate(pages, 1):
+        found = await ladder.extract(html=page.html, url=page.url, fields=FIELDS)
+        right += sum(found["data"][name] == value for name, value in page.truth.items())
+        total += len(page.truth)
+        if number % every == 0:
+            await ladder.drift.flush()
+    return right / total
+
+
+async def test_a_pattern_that_drifts_is_learned_anew(
+    ladder: LadderStand, shop: ShopModel, model_server: ModelServer
+) -> None:
+    ladder.budget(BudgetLimits(ai_tokens=20_000))
+    assert await read_shop(ladder, [shop.add(made_page(number)) for number in range(72)]) == 1
+    (before,) = await ladder.store.patterns.listed()
+    assert await read_shop(ladder, [shop.add(changed(number)) for number in range(100, 104)]) < 0.9
+    assert len(model_server.asked) == 2, "the pattern is sure of what it reads"
+    await read_shop(ladder, [shop.add(changed(number)) for number in range(104, 120)])
+    (stale,) = await ladder.store.patterns.listed()
+    assert (before.status, stale.status) == ("ready", "stale"), "noticed within 20 pages"
+    await read_shop(ladder, [shop.add(changed(number)) for number in range(120, 123)])
+    (after,) = await ladder.store.patterns.listed()
+    assert (after.status, after.version) == ("ready", before.version + 1)
+    assert await read_shop(ladder, [shop.add(changed(number)) for number in range(130, 150)]) == 1
+    assert len(model_server.asked) <= 6
+
+
+async def test_drift_without_a_budget_falls_back(ladder: LadderStand, shop: ShopModel) -> None:
+    await read_shop(ladder, [shop.add(made_page(number)) for number in range(72)])
+    ladder.budget(BudgetLimits(ai_tokens=0))
+    await read_shop(ladder, [shop.add(changed(number)) for number in range(100, 120)])
+    (stale,) = await ladder.store.patterns.listed()
+    assert stale.status == "stale"
+    page = shop.add(changed(130))
+    found = await ladder.extract(html=page.html, url=page.url, fields=FIELDS, fallback={"maker": "main u"})
+    assert (found["data"]["maker"], found["fields"]["maker"]["how"]) == (page.truth["maker"], "fallback")
+    assert "budget" in found["warnings"][0]
 
 
 async def test_each_field_tells_how_sure_it_is_and_where_it_stands(ladder: LadderStand, shop: ShopModel) -> None:

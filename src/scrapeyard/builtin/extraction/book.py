@@ -229,7 +229,7 @@ class PatternBook:
         """The pattern with one more example; with a new version where that changes it. A stale one begins anew."""
         if before.status == "stale":
             self._unlabelled.take(before.id)
-            before = replace(before, examples=(), absent=())
+            before = replace(before, status="learning", examples=(), absent=())
         after = replace(
             before,
             examples=_with_example(before.examples, lesson.page),
