@@ -220,7 +220,8 @@ class Job(Struct, frozen=True, kw_only=True):
     skipped_rows: int = 0
     """Rows of its list that were unusable or duplicates."""
     redrives: int = 0
-    """How often some of its items were handed out again by a redrive; one redrive may count several times."""
+    """How often it was redriven, or resumed after a cancel; one redrive may count several times. While it stays the
+    same and the job has not ended, an item that has ended does not change."""
     error: RunError | None = None
     breaker: BreakerState = BreakerState()
     use: Usage = Usage()

@@ -1,6 +1,8 @@
 """Reads a job's items once for several files, as frames for the processes that write them."""
 
 import asyncio
+import os
+import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Final, Generic, TypeVar
@@ -8,6 +10,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from scrapeyard import zstd
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import ExportFailed, NotFound
@@ -25,7 +28,6 @@ _ITEMS: Final = 250
 _BYTES: Final = 16 * 1024 * 1024
 """Bytes of results read from objects at once; a single one may be larger."""
 _READS: Final = 16
-_ALL: Final = ItemFilter()
 
 Fed = Callable[[int], None]
 """Called with the number of items each time some were passed on."""
@@ -34,9 +36,9 @@ Counted = tuple[bytes, int]
 """A frame, and how many items it holds."""
 
 
-def item_blocks(items: ItemStore, job_id: str) -> AsyncGenerator[Block, None]:
-    """All items of a job, in order."""
-    return items.stream(job_id, _ALL)
+def item_blocks(items: ItemStore, job_id: str, first: int = 0) -> AsyncGenerator[Block, None]:
+    """All items of a job from this number on, in order."""
+    return items.stream(job_id, ItemFilter(first=first))
 
 
 async def counted_frames(blocks: AsyncIterator[Block], blobs: Blobs) -> AsyncGenerator[Counted, None]:
@@ -44,6 +46,34 @@ async def counted_frames(blocks: AsyncIterator[Block], blobs: Blobs) -> AsyncGen
     async for block in blocks:
         for group in _groups(block):
             yield protocol.frame(protocol.LINES, protocol.encode(await lines_of(blobs, group))), len(group)
+
+
+class FrameSpool:
+    """Frames of a job's first items, compressed in an anonymous file, which vanishes with the process."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this does
+        self._parts: list[tuple[int, int]] = []
+        self.size = 0
+
+    def add(self, frame: bytes, items: int) -> None:
+        """Add a frame. Raises OSError if the disk is full."""
+        packed = zstd.compress(frame, 1)
+        self._file.write(packed)
+        self._parts.append((len(packed), items))
+        self.size += len(packed)
+
+    def close(self) -> None:
+        """Forget all of them. May be called twice."""
+        self._file.close()
+
+    async def frames(self) -> AsyncGenerator[Counted, None]:
+        """Yield all of them, in order. May be called again."""
+        self._file.flush()
+        place = 0
+        for size, items in self._parts:
+            yield zstd.decompress(os.pread(self._file.fileno(), size, place)), items
+            place += size
 
 
 async def item_frames(counted: AsyncIterator[Counted], fed: Fed) -> AsyncIterator[bytes]:

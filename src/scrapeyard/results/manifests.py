@@ -8,8 +8,10 @@ beside it, which is there while they run (`running_manifests.py`).
 
 import asyncio
 import hashlib
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -117,21 +119,37 @@ class JobMetadata(Struct, frozen=True, kw_only=True):
 
 async def write_manifests(blocks: AsyncIterator[Sequence[Item]], blobs: Blobs, job: Job) -> JobMetadata:
     """Write every part and the summary of a job whose items have all ended. May be repeated."""
-    writers = {kind: _Parts(blobs, job.id, kind) for kind in MANIFESTS}
-    summary = _Summary()
+    writer = ManifestWriter(blobs, job.id)
     async for block in blocks:
-        summary.add(block)
+        await writer.add(block)
+    return await writer.finish(job)
+
+
+class ManifestWriter:
+    """Writes the manifests of one job from its items, in order. Useless after an exception."""
+
+    def __init__(self, blobs: Blobs, job_id: str) -> None:
+        self._blobs = blobs
+        self._parts = {kind: _Parts(blobs, job_id, kind) for kind in MANIFESTS}
+        self._summary = _Summary()
+
+    async def add(self, block: Sequence[Item]) -> None:
+        """Add items that have ended; writes every part that is full."""
+        self._summary.add(block)
         encoded = await asyncio.to_thread(encode_entries, block)
-        await writers["full"].add(encoded)
+        await self._parts["full"].add(encoded)
         for status, kind in KINDS.items():
-            await writers[kind].add([pair for pair in encoded if pair[0] is status])
-    files = {kind: await writer.finish() for kind, writer in writers.items()}
-    metadata = summary.metadata(job, files)
-    await _drop_older(blobs, job.id, metadata)
-    if job.policy.results == "objects":
-        await put_index(blobs, _whole_index(job, metadata))
-    await artifacts.put(blobs, keys.job_metadata(job.id), _encode(metadata), _JSON)
-    return metadata
+            await self._parts[kind].add([pair for pair in encoded if pair[0] is status])
+
+    async def finish(self, job: Job) -> JobMetadata:
+        """Write the last parts and the summary. `job` has ended, and all its items were added."""
+        files = {kind: await parts.finish() for kind, parts in self._parts.items()}
+        metadata = self._summary.metadata(job, files)
+        await _drop_older(self._blobs, job, metadata)
+        if job.policy.results == "objects":
+            await put_index(self._blobs, _whole_index(job, metadata))
+        await artifacts.put(self._blobs, keys.job_metadata(job.id), _encode(metadata), _JSON)
+        return metadata
 
 
 def new_index(job: Job) -> ManifestIndex:
@@ -295,12 +313,13 @@ def _document(job_id: str, kind: ManifestKind, part: int, entries: Sequence[_Enc
     return data, hashlib.sha256(data).hexdigest()
 
 
-async def _drop_older(blobs: Blobs, job_id: str, metadata: JobMetadata) -> None:
-    """Delete surplus parts: a redriven job may have fewer of a kind."""
-    try:
-        older = await read_metadata(blobs, job_id)
-    except NotFound:
-        return
+async def _drop_older(blobs: Blobs, job: Job, metadata: JobMetadata) -> None:
+    """Delete surplus parts: a redriven job may have fewer of a kind. Where no summary tells which there were, some may
+    have been written while the job ran."""
+    before = dict.fromkeys(MANIFESTS, math.ceil(metadata.counts["total"] / PART_ITEMS) if job.redrives else 0)
+    with suppress(NotFound):
+        older = await read_metadata(blobs, job.id)
+        before = {kind: older.manifests[kind].parts for kind in MANIFESTS}
     for kind in MANIFESTS:
-        parts = range(metadata.manifests[kind].parts + 1, older.manifests[kind].parts + 1)
-        await blobs.delete([keys.manifest(job_id, kind, part) for part in parts])
+        parts = range(metadata.manifests[kind].parts + 1, before[kind] + 1)
+        await blobs.delete([keys.manifest(job.id, kind, part) for part in parts])

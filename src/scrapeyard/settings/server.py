@@ -216,12 +216,23 @@ class JobSettings(Section):
     batch_seconds: float = Field(1, gt=0, le=60, description="Target duration of one batch on one slot, in seconds.")
     batch_items: int = Field(1000, ge=1, le=1000, description="Maximum items in one batch.")
     window: float = Field(0.5, gt=0, le=100, description="Batches queued in a lane for each slot of its workers.")
+    early_files_from: int = Field(
+        20_000,
+        ge=0,
+        description="Ended items from which on the files of a quick job are begun in a process of their own while it "
+        "runs; 0, or a single core: when it has ended.",
+    )
     round_seconds: float = Field(
         1,
         ge=0.05,
         le=5,
         description="Seconds between rounds of reading sources, following links, finishing jobs and exports.",
     )
+
+    @property
+    def early_files_from_here(self) -> int:
+        """The same on this machine."""
+        return self.early_files_from if (os.cpu_count() or 1) > 1 else 0
 
 
 class WebhookSettings(Section):

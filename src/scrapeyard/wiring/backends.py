@@ -16,6 +16,7 @@ from scrapeyard.wiring.data_folder import DATABASE, make_data_folder
 
 if TYPE_CHECKING:
     from scrapeyard.gateway.limits.port import ClientLimiter
+    from scrapeyard.sealing.port import Masters
 
 
 def make_store(settings: Settings, *, temporary: bool = False, metrics: Metrics | None = None) -> SqlStore:
@@ -28,9 +29,24 @@ def make_store(settings: Settings, *, temporary: bool = False, metrics: Metrics 
         url = f"sqlite:///{folder / DATABASE}"
     if temporary:
         return SqlStore(url, temporary=True, metrics=metrics)
-    from scrapeyard.wiring.masters import make_masters  # noqa: PLC0415 - a job without a server needs none
-
     return SqlStore(url, encrypts=settings.secrets.encrypt_content, masters=make_masters(settings), metrics=metrics)
+
+
+def make_masters(settings: Settings) -> "Masters":
+    """The master key, file or command that the settings name; otherwise a file in the data directory. Raises
+    SettingsInvalid."""
+    from scrapeyard.sealing import masters  # noqa: PLC0415 - a job without a server needs none
+
+    secrets = settings.secrets
+    if secrets.kms_command:
+        return masters.CommandMasters(secrets.kms_command)
+    if secrets.master_key_file is not None:
+        return masters.FileMasters(secrets.master_key_file)
+    if text := secrets.master_key.get_secret_value():
+        old = (key.get_secret_value() for key in secrets.old_master_keys)
+        first, read = masters.read_key(text, "secrets.master_key"), masters.read_key
+        return masters.LocalMasters([first, *(read(key, "secrets.old_master_keys") for key in old)])
+    return masters.FileMasters(settings.data_dir.resolve() / masters.FILE, create=True)
 
 
 def make_queue(settings: Settings) -> Queue:

@@ -14,9 +14,8 @@ from scrapeyard.sealing.masters import CommandMasters, FileMasters
 from scrapeyard.sealing.port import Masters, WrappedKey
 from scrapeyard.settings import Settings, load
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.wiring.backends import make_store
+from scrapeyard.wiring.backends import make_masters, make_store
 from scrapeyard.wiring.data_folder import make_pepper
-from scrapeyard.wiring.masters import make_masters
 
 _SAME = (
     "the data keys are wrapped with the current master key already; put a new key first (openssl rand -base64 32), "

@@ -60,7 +60,7 @@ def written_here(settings: Settings) -> WrittenOverrides:
     file = settings.data_dir.resolve() / DATABASE
     if settings.database_url.get_secret_value() or not os.access(file, os.R_OK):
         return WrittenOverrides()
-    from scrapeyard.wiring.masters import make_masters  # noqa: PLC0415 - as for a store
+    from scrapeyard.wiring.backends import make_masters  # noqa: PLC0415 - as for a store
 
     try:
         return read_written(file, make_masters(settings))

@@ -46,6 +46,7 @@ from scrapeyard.wiring.builtins import start_builtins
 from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.data_folder import make_pepper, open_for_children
 from scrapeyard.wiring.engine import WebParts, start_engine
+from scrapeyard.wiring.files_process import start_early_files
 from scrapeyard.wiring.pipeline import Engine
 from scrapeyard.wiring.preparer import start_preparer
 from scrapeyard.wiring.starting import ALL_ROLES, Role, is_alone, load, only_one, patiently
@@ -258,12 +259,13 @@ class Platform:
         )
         await self._up(following.start, following.stop)
         more: list[MaintenanceTask] = [reading, following]
+        early = await start_early_files(settings, store, finisher, self._up)
         if not self._jobs_only:
             readings = ClusterReadings(settings, store, base.queue, base.web.gate, time.time)
             self.metrics.watch_cluster(readings.last)
             history = LoadHistory(store.load, readings.last, time.time)
-            more += [exporter, manifests, readings, history, *await self._start_duties(base)]
-        finish = None if self._jobs_only else finisher.finish
+            more += [exporter, manifests, early, readings, history, *await self._start_duties(base)]
+        finish = None if self._jobs_only else early.finish
         dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finish, more=more, metrics=self.metrics)
         await self._up(dispatcher.start, dispatcher.stop)
         self._dispatcher = dispatcher

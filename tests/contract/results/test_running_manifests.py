@@ -12,7 +12,17 @@ from msgspec import Raw
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.model import ExitReason
-from scrapeyard.model.job import Batch, BatchItem, ItemOutcome, ItemStatus, Job, JobPolicy, JobStatus, NewItem
+from scrapeyard.model.job import (
+    Batch,
+    BatchItem,
+    ExportWish,
+    ItemOutcome,
+    ItemStatus,
+    Job,
+    JobPolicy,
+    JobStatus,
+    NewItem,
+)
 from scrapeyard.results import artifacts
 from scrapeyard.results.feeding import item_blocks
 from scrapeyard.results.manifests import ManifestIndex, write_manifests
@@ -39,11 +49,11 @@ class Running:
         self.clock = Clock()
         self._batches = 0
 
-    async def create(self, count: int, results: Any = "objects") -> None:
+    async def create(self, count: int, results: Any = "objects", exports: tuple[ExportWish, ...] = ()) -> None:
         policy = JobPolicy(results=results)
         job = Job(
             id="job_1", status=JobStatus.CREATING, scraper="shop/product", pinned="shop/product@1.0.0", created_at=NOW,
-            reading=True, policy=policy,
+            reading=True, policy=policy, exports=exports,
         )  # fmt: skip
         assert await self.store.jobs.create(job)
         for block, first in enumerate(range(0, count, 1000)):
@@ -102,9 +112,11 @@ class Running:
 
 def ended(item: BatchItem) -> ItemOutcome:
     reason = ExitReason.FAILED if item.seq % 3 == 0 else ExitReason.SUCCEEDED
+    found = Raw(b'{"n":%d}' % item.seq) if reason is ExitReason.SUCCEEDED else None
     return ItemOutcome(
-        seq=item.seq, attempt=item.attempt, exit_reason=reason, started_at=NOW + item.seq, finished_at=NOW + item.seq
-    )
+        seq=item.seq, attempt=item.attempt, exit_reason=reason, result=found, started_at=NOW + item.seq,
+        finished_at=NOW + item.seq,
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -296,7 +296,7 @@ def _cancelled(job: Fields, kill: bool, now: float, fault: str) -> dict[str, Any
 def _reopened(job: Fields, now: float) -> dict[str, Any]:
     if job["status"] != JobStatus.CANCELLED or job["deleting"] or job["archive"] or _is_swept(job):
         return {}
-    counts = {"pending": job["cancelled"], "cancelled": 0}
+    counts = {"pending": job["cancelled"], "cancelled": 0, "redrives": job["redrives"] + 1}
     anew = {"kill": False, "fault": None, "deadline": None, "breaker": json.encode(closed(to_breaker(job)))}
     return status_values(JobStatus.RUNNING, now) | counts | anew | {"reading": job["unread"], "unread": False}
 
