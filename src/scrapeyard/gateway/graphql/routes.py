@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from scrapeyard.errors import BadRequest, Refusal
 from scrapeyard.extras import missing
-from scrapeyard.gateway.http import dialects
+from scrapeyard.gateway.doors.door import DoorCall
 from scrapeyard.gateway.http.answers import JSON, AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
@@ -120,8 +120,7 @@ async def _answered(gateway: "Gateway", request: Request, call: GraphqlCall) -> 
     streams = _EVENTS in request.headers.get("accept", "")
     if prepared.is_subscription and not streams:
         raise BadRequest(f"a subscription is answered with a stream; send `Accept: {_EVENTS}`")
-    dialects.speak(dialects.OWN)
-    asked = operations.Asked(request.scope, gateway, prepared.sizes)
+    asked = operations.Asked(DoorCall(request.app, request.scope, request.receive, 0), gateway, prepared.sizes)
     if streams:
         pieces = answering.follow(schema, prepared, asked, call.variables or {})
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
