@@ -9,9 +9,11 @@ import { bytes, lasts, number, useWords } from "#/words";
 import type { CountsDocument, JobDocument, JobStatus } from "#client";
 import { own } from "./words";
 
+/** States in which nothing of a job runs any more. */
+export const FINAL: string[] = ["completed", "cancelled", "failed"];
 const GROUPS: Record<string, JobStatus[]> = {
   active: ["creating", "running", "paused", "cancelling", "finishing"],
-  ended: ["completed", "cancelled", "failed"],
+  ended: FINAL as JobStatus[],
 };
 
 export const titleOf = (job: { name: string; domain: string; scraper: string }) =>

@@ -12,6 +12,7 @@ import { common } from "#/words/common";
 import type { ExitReason, ItemDocument, ItemStatus, JobDocument } from "#client";
 import { brief } from "../runs";
 import { Logs } from "../runs/logs";
+import { FINAL } from ".";
 import { own } from "./words";
 
 const STATES: ItemStatus[] = ["success", "error", "in_progress", "pending", "cancelled"];
@@ -100,7 +101,7 @@ function All({ job, columns, href, selected }: Shown) {
   const [[first, end], setSeen] = useState<[number, number]>([0, 0]);
   const pages: number[] = [];
   for (let page = Math.floor(first / PAGE); page <= Math.floor(end / PAGE); page++) pages.push(page);
-  const isOver = ["completed", "cancelled", "failed"].includes(job.status);
+  const isOver = FINAL.includes(job.status);
   const path = { job_id: job.id };
   const found = useQueries({
     queries: pages.map((page) => ({
