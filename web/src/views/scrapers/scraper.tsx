@@ -10,6 +10,7 @@ import { type Column, rowsOf, Table } from "#/kit/table";
 import { has } from "#/routes";
 import { number, percent, took, useWords } from "#/words";
 import type { Summary, VersionDocument } from "#client";
+import { Drift } from "./drift";
 import { Source } from "./source";
 import { byVersion } from "./success";
 import { own } from "./words";
@@ -24,6 +25,11 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
   const channels = useCall("get_channels", { path }, { enabled: found.data?.builtin === false });
   const runs = useCall("list_runs", { query: { scraper: id, limit: 200 } }, { every: 5 });
   const jobs = useCall("list_jobs", { query: { scraper: id, limit: 100 } }, { every: 30 });
+  const drift = useCall(
+    "get_drift",
+    { path },
+    { every: 10, enabled: found.data?.builtin === false && may("get_drift") },
+  );
   const { query, change } = useAddress();
   const [asking, setAsking] = useState<VersionDocument | null>(null);
   const one = found.data;
@@ -134,6 +140,7 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
           {w.lastRuns}{" "}
           {last.length > 0 && <span class="muted">{w.success(percent(good / last.length), number(last.length))}</span>}
         </h2>
+        {last.length > 0 && <Outcomes runs={last} good={good} />}
         {runs.data?.runs.length ? (
           <Table
             label={w.lastRuns}
@@ -187,6 +194,12 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
       name: w.source,
       body: () => <Source site={site} task={task} versions={readable} />,
     });
+  if (!one.builtin && may("get_drift"))
+    tabs.push({
+      id: "drift",
+      name: drift.data?.drifted ? `${w.drift} ! ${number(drift.data.drifted)}` : w.drift,
+      body: () => <Drift site={site} task={task} />,
+    });
   tabs.push({
     id: "schema",
     name: w.schemas,
@@ -228,5 +241,20 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
         </Confirm>
       )}
     </>
+  );
+}
+
+const SQUARES = 100;
+
+/** How the last runs ended, as little squares. */
+function Outcomes({ runs, good }: { runs: Summary[]; good: number }) {
+  const w = useWords(own);
+  const words = w.outcomes(number(good), number(runs.length));
+  return (
+    <span class="squares" role="img" aria-label={words} title={words}>
+      {runs.slice(0, SQUARES).map((run) => (
+        <span key={run.id} class={{ succeeded: "good", failed: "bad" }[run.status as string] ?? ""} />
+      ))}
+    </span>
   );
 }
