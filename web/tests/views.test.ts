@@ -8,6 +8,7 @@ import { quietStyles } from "../src/views/runs/styles";
 import { cronWords } from "../src/views/schedules/cron";
 import { byVersion } from "../src/views/scrapers/success";
 import { inSections, shownValue } from "../src/views/settings/sections";
+import { byKind, failuresOf } from "../src/views/sites/statuses";
 
 test("patterns choose addresses as the server does", () => {
   expect(matcher("/product/*")?.test("https://shop.example/product/1")).toBe(true);
@@ -149,4 +150,22 @@ test("styles of a page ask for nothing", () => {
   );
   expect(css).not.toMatch(/import|woff|http/);
   expect(css).toContain("url(data:image/png;base64,A)");
+});
+
+test("what a site answered, the oldest job first, and how items failed there", () => {
+  const jobs: { created_at: string; http_statuses: Record<string, number> }[] = [
+    { created_at: "2026-01-02T00:00:00Z", http_statuses: { "200": 5, "204": 1, "403": 2, "429": 1, "404": 3 } },
+    { created_at: "2026-01-03T00:00:00Z", http_statuses: {} },
+    { created_at: "2026-01-01T00:00:00Z", http_statuses: { "301": 1, "503": 4 } },
+  ];
+  expect(byKind(jobs)).toEqual({
+    at: [Date.UTC(2026, 0, 1) / 1000, Date.UTC(2026, 0, 2) / 1000],
+    counts: { fine: [0, 6], elsewhere: [1, 0], refused: [0, 3], missing: [0, 3], broken: [4, 0] },
+  });
+  const letter = (http_status: number | null, finished_at: string) =>
+    ({ http_status, exit_reason: "blocked", error: { message: "no" }, finished_at }) as never;
+  expect(failuresOf([letter(500, "a"), letter(403, "b"), letter(403, "a")])).toMatchObject([
+    { status: 403, reason: "blocked", count: 2, last: "b", example: "no" },
+    { status: 500, count: 1, last: "a" },
+  ]);
 });

@@ -8,11 +8,11 @@ import { Facts, Head, Problem, Skeleton, Status, Time } from "#/kit/base";
 import { Chart } from "#/kit/chart";
 import { Confirm, note } from "#/kit/dialog";
 import { type Column, rowsOf, Table } from "#/kit/table";
-import { has } from "#/routes";
 import { dayBefore } from "#/views/usage";
 import { bytes, lasts, number, percent, took, useWords } from "#/words";
 import type { SiteCall, SiteDocument } from "#client";
 import { Rate, Share } from ".";
+import { Answers, Failures } from "./answers";
 import { RulesForm } from "./form";
 import { clearancesOf, gentler, rulesOf, type Way, waysOf } from "./rules";
 import { own } from "./words";
@@ -111,7 +111,11 @@ function Whole({ of }: { of: SiteDocument }) {
         <Allowed of={of} />
         <Received of={of} />
       </div>
-      <Days site={of.site} />
+      <div class="grid">
+        <Days site={of.site} />
+        <Answers site={of.site} />
+        <Failures site={of.site} />
+      </div>
       <section class="panel">
         <h2>{w.ways}</h2>
         <Ways of={waysOf(of)} />
@@ -222,11 +226,6 @@ function Received({ of }: { of: SiteDocument }) {
           </>,
         ])}
       />
-      {has("/dead-letters") && (
-        <p>
-          <a href={`/dead-letters?site=${encodeURIComponent(of.site)}`}>{w.letters}</a>
-        </p>
-      )}
     </section>
   );
 }
