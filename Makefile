@@ -111,6 +111,10 @@ soak: $(VENV)/.test-installed  ## use and hurt a yard for half an hour; no proce
 pictures: $(VENV)/.test-installed page  ## draw the pictures of the terminal and the page that the documentation shows anew
 	$(BIN)/python docs/pictures/make.py
 
+page-pictures: $(VENV)/.test-installed page  ## a picture of every view, in both languages and themes, large and small: build/page-pictures
+	@mkdir -p build/page-pictures
+	PAGE_PICTURES=build/page-pictures $(BIN)/python -m pytest -q tests/integration/page/test_page.py -k every_view
+
 docs: $(VENV)/.docs-installed  ## the documentation as a site that needs no network: build/docs/index.html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs-cache docs build/docs
 	@echo 'Open build/docs/index.html'
@@ -160,4 +164,4 @@ $(VENV)/.docs-installed: $(VENV)/.installed requirements/docs.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/docs.txt
 	@touch $@
 
-.PHONY: help up page page-check install test all-tests compiled-tests test-browser test-prometheus test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs pictures wheel sbom lock clean
+.PHONY: help up page page-check install test all-tests compiled-tests test-browser test-prometheus test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs pictures page-pictures wheel sbom lock clean

@@ -5,7 +5,7 @@ import { limitsOf } from "../src/views/keys/limits";
 import { byJob, groupsOf } from "../src/views/letters/groups";
 import { gentler } from "../src/views/sites/rules";
 import { spread } from "../src/views/system/spread";
-import { literal, snippet } from "../src/views/try/snippets";
+import { commandsOf, fieldsOf, idOf, literal, snippet } from "../src/views/try/snippets";
 
 test("a short table scrolls as it is", () => {
   expect(scrolledHeight(100, 36)).toBe(3600);
@@ -77,4 +77,18 @@ test("a minute that nobody counted is a gap in the charts", () => {
   const sample = (minute: number) => ({ at: new Date(minute * 60_000).toISOString(), busy: 1, lanes: {} }) as never;
   const found = spread([sample(1), sample(2), sample(9)]);
   expect(found.map((each) => each.busy)).toEqual([1, 1, null, 1]);
+});
+
+test("a page that was tried becomes a scraper by a command", () => {
+  expect(idOf("https://www.shop.example/product/1?a=b")).toBe("shop/product");
+  expect(idOf("http://127.0.0.1:8800/")).toBe("shop/page");
+  expect(idOf("no address")).toBe("site/page");
+  expect(commandsOf("shop/product", "http://127.0.0.1:8800/it's")[0]).toBe(
+    "scrapeyard new shop/product --url 'http://127.0.0.1:8800/it'\\''s' --allow-private",
+  );
+  expect(commandsOf("shop/product", "https://shop.example/")[0]).toBe(
+    "scrapeyard new shop/product --url 'https://shop.example/'",
+  );
+  expect(fieldsOf({ title: "A", product: { price: 3, images: [], sku: null } })).toEqual(["title", "price"]);
+  expect(fieldsOf(null)).toEqual([]);
 });

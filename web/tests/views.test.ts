@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { around, coloured, diffLines } from "../src/kit/diff";
 import { stack } from "../src/kit/series";
 import { compared, heeded, wordsOf } from "../src/views/data/compare";
-import { flat, statsOf, telling } from "../src/views/data/stats";
+import { conditionOf, flat, searchFor, statsOf, telling, valuesOf } from "../src/views/data/stats";
 import { chosen, csvRows, estimated, hostOf, matcher } from "../src/views/jobs/patterns";
 import { quietStyles } from "../src/views/runs/styles";
 import { cronWords } from "../src/views/schedules/cron";
@@ -168,4 +168,20 @@ test("what a site answered, the oldest job first, and how items failed there", (
     { status: 403, reason: "blocked", count: 2, last: "b", example: "no" },
     { status: 500, count: 1, last: "a" },
   ]);
+});
+
+test("values to filter by, and what the server searches for", () => {
+  const rows = [{ brand: "A" }, { brand: "B" }, { brand: "B" }, { brand: null }, { brand: ["x"] }];
+  expect(valuesOf(rows, "brand")).toEqual([
+    ["B", 2],
+    ["A", 1],
+  ]);
+  expect(conditionOf("offer.price=3=4")).toEqual({ name: "offer.price", value: "3=4" });
+  expect([conditionOf("price"), conditionOf("price="), conditionOf("=3"), conditionOf(undefined)]).toEqual([
+    null,
+    null,
+    null,
+    null,
+  ]);
+  expect(searchFor('27" screen, black')).toBe(" screen, black");
 });

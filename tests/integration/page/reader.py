@@ -30,9 +30,14 @@ async def run(ctx, lines: int):
 """
 """Once: whoever opens its log while it sleeps must see them."""
 FAILS = "def run(ctx):\n    raise ValueError('the price is gone')\n"
+DRIFTS = """
+def run(ctx, n: int):
+    return {"title": f"Lamp {1000 + n}", "price": 100 + n + 0.5 if n < 100 else None}
+"""
 SCRAPERS = (
     ("watched", "lab/watched", "1.0.0", WATCHED),
     ("chatty", "lab/chatty", "1.0.0", CHATTY),
+    ("drifts", "lab/drifts", "1.0.0", DRIFTS),
     ("old", "lab/rolled", "1.0.0", "def run(ctx):\n    return 1\n"),
     ("new", "lab/rolled", "1.1.0", FAILS),
 )
@@ -141,6 +146,14 @@ class Person:
     def row(self, text: str) -> Locator:
         return self.page.get_by_role("row").filter(has_text=text)
 
+    def tab_to(self, target: Locator, most: int = 60) -> None:
+        """Press Tab until the focus is there."""
+        for _ in range(most):
+            if target.evaluate("one => one === document.activeElement"):
+                return
+            self.page.keyboard.press("Tab")
+        raise AssertionError(f"{target} is not reached by {most} times Tab")
+
     def heap_bytes(self) -> int:
         """What the page holds, without what it has let go."""
         console = self.context.new_cdp_session(self.page)
@@ -178,11 +191,12 @@ def write_scrapers(yard: Yard) -> None:
 
 
 def do_some_work(yard: Yard, api: httpx.Client) -> dict[str, str]:
-    """What the views show: runs that went well and badly, jobs, a schedule, a site with rules, a pool, a message that
-    nobody takes, an item that failed for good."""
+    """What the views show: runs that went well and badly, jobs, one of which loses a field, a schedule, a site with
+    rules, a pool, a message that nobody takes, an item that failed for good."""
     shop = yard.shop.url
     _call(api, "POST", "/api/scrapers/refresh")
     good = _call(api, "POST", "/api/scrape", {"url": f"{shop}/product/1", "formats": ["markdown", "html", "product"]})
+    _call(api, "POST", "/api/jobs", {"scraper": "lab/drifts", "items": [{"n": n} for n in range(130)]})
     bad = api.post("/api/scrape", json={"scraper": "lab/rolled", "policy": {"retries": 0}}).json()
     snapshots = {"exports": [{"type": "diff", "format": "json"}], "policy": {"snapshots": {"scope": "page"}}}
     for products in ((1, 2), (2, 3)):

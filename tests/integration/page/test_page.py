@@ -38,6 +38,7 @@ VIEWS = [
     *("/jobs/{mixed}", "/jobs/{mixed}?tab=exports", "/data", "/data/{crawl}", "/data/{crawl}/changes"),
     *("/schedules", "/schedules/new", "/schedules/{schedule}"),
     *("/scrapers", "/scrapers/lab/rolled", "/scrapers/lab/rolled?tab=source&against=1.0.0"),
+    "/scrapers/lab/drifts?tab=drift",
     *("/sites", "/sites/127.0.0.1", "/system", "/alerts", "/workers", "/dead-letters", "/webhooks", "/proxies"),
     *("/cache", "/usage", "/keys", "/audit", "/settings", "/nowhere"),
 ]
@@ -204,6 +205,49 @@ def test_search_leads_to_a_scraper_by_keyboard_alone(person: Person) -> None:
     expect(page.get_by_role("option", name="lab/rolled").first).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="lab/rolled")).to_be_visible()
+
+
+def test_main_views_are_walked_by_keyboard_alone(person: Person, made: dict[str, str]) -> None:
+    page, press = person.open("/runs"), person.page.keyboard.press
+    expect(page.get_by_role("table")).to_be_visible()
+    press("Tab")
+    expect(page.get_by_role("link", name="Skip to the view")).to_be_focused()
+    press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    press("Control+k")
+    page.keyboard.type("go to")
+    press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    press("Control+k")
+    page.keyboard.type("jobs")
+    expect(page.get_by_role("option").first).to_contain_text("Jobs")
+    press("ArrowDown")
+    press("ArrowUp")
+    press("Enter")
+    rows = page.get_by_role("table").locator("a.cover")
+    expect(rows.nth(1)).to_be_visible()
+    person.tab_to(page.get_by_role("table").locator(".tbody"))
+    for key, row in (("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0)):
+        press(key)
+        expect(rows.nth(row)).to_be_focused()
+    press("Enter")
+    person.tab_to(page.get_by_role("button", name="Delete job"))
+    press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("Delete this job")
+    press("Tab")
+    press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("button", name="Delete job")).to_be_focused()
+    person.tab_to(page.get_by_role("tab", name="Items"))
+    press("ArrowRight")
+    expect(page.get_by_role("tab", name="Exports")).to_be_focused()
+    expect(page.get_by_role("tab", name="Exports")).to_have_attribute("aria-selected", "true")
+    press("Control+k")
+    page.keyboard.type(f"{made['shop']}/product/1")
+    press("Enter")
+    person.tab_to(page.get_by_label("Address of a page"))
+    press("Enter")
+    expect(page.get_by_role("tab", name="Data")).to_have_attribute("aria-selected", "true")
 
 
 def test_csv_of_a_site_from_its_sitemap(worker: Person, made: dict[str, str]) -> None:
@@ -380,6 +424,24 @@ def test_a_site_is_treated_more_gently_and_back(person: Person, api: httpx.Clien
     person.button("Close").click()
 
 
+def test_a_site_tells_what_it_answered_and_why_items_failed(person: Person) -> None:
+    page = person.open("/sites/127.0.0.1")
+    expect(page.get_by_role("img", name=re.compile("^What it answered, job by job: .*refused.* 2"))).to_be_visible()
+    expect(page.get_by_role("link", name="403 fetch_status")).to_be_visible()
+
+
+def test_a_field_that_empties_is_shown_and_accepted(person: Person, api: httpx.Client) -> None:
+    until(lambda: api.get("/api/scrapers/lab/drifts/drift").json()["drifted"], "the drift is noticed")
+    page = person.open("/scrapers/lab/drifts")
+    page.get_by_role("tab", name="Drift ! 1").click()
+    expect(person.row("price")).to_contain_text("emptied")
+    expect(person.row("title")).not_to_contain_text("emptied")
+    person.button("Accept as normal").click()
+    page.get_by_role("dialog").get_by_role("button", name="Accept as normal").click()
+    expect(page.get_by_text("Nothing is known of its fields yet")).to_be_visible()
+    assert api.get("/api/scrapers/lab/drifts/drift").json()["drifted"] == 0
+
+
 def test_a_worker_drains_and_takes_work_again(person: Person, api: httpx.Client) -> None:
     def drains() -> bool:
         return bool(api.get("/api/workers").json()["workers"][0]["draining"])
@@ -433,6 +495,10 @@ def test_a_page_is_previewed_in_its_styles_without_a_request_to_its_site(person:
     person.button("Load 1 style sheets").click()
     expect(frame.locator(".gallery, .product").first).to_have_css("display", "grid")
     assert frame.locator("script, link, [onclick], [src^=http]").count() == 0
+    person.button("Make a scraper").click()
+    made_by = page.get_by_role("dialog").locator("pre").first
+    expect(made_by).to_have_text(f"scrapeyard new shop/product --url '{made['shop']}/product/1' --allow-private")
+    expect(page.get_by_role("dialog")).to_contain_text("title, price, currency")
 
 
 def test_a_crawl_is_compared_field_by_field_and_searched(
@@ -450,6 +516,13 @@ def test_a_crawl_is_compared_field_by_field_and_searched(
     expect(page.get_by_label("Over the crawls: product.price").get_by_role("listitem")).to_have_count(2)
     person.go(f"/data/{made['crawl']}?q=NORTHWIND")
     expect(page.get_by_text("1 found in 2 of 2 items")).to_be_visible()
+    person.go(f"/data/{made['crawl']}")
+    page.get_by_text("Filter by value").click()
+    page.get_by_label("Column to filter by").select_option("product.sku")
+    page.get_by_role("group").get_by_role("button").filter(has_text="LIG-0002").click()
+    expect(page.get_by_text("1 found in 2 of 2 items")).to_be_visible()
+    expect(page.get_by_role("table", name="Records").get_by_text("LIG-0002")).to_be_visible()
+    person.button("product.sku = LIG-0002").click()
     page.get_by_text("Columns 7").click()
     page.get_by_role("button", name=re.compile("stays.*product.price")).click()
     expect(page.get_by_role("columnheader").first).to_contain_text("product.price")

@@ -7,7 +7,7 @@ import { useWords } from "#/words";
 import { common } from "#/words/common";
 import { Problem } from "./base";
 
-/** A window over the page. The browser keeps the focus inside and closes it on Escape. */
+/** A window over the page. The browser keeps the focus inside, closes it on Escape and gives the focus back. */
 export function Dialog({
   title,
   close,
@@ -22,7 +22,9 @@ export function Dialog({
   const w = useWords(common);
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => {
-    box.current?.showModal();
+    const now = box.current;
+    now?.showModal();
+    return () => now?.close();
   }, []);
   return (
     <dialog ref={box} class={wide ? "wide" : ""} onClose={close} aria-label={title}>

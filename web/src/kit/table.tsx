@@ -77,6 +77,20 @@ export function Table<Row>({ label, columns, rows, id, href, selected, most = 16
   useEffect(() => {
     rows.seen?.(first, last);
   });
+  /** Up and down from row to row, where rows lead somewhere. */
+  const step = (event: KeyboardEvent) => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const links = [...(box.current?.querySelectorAll<HTMLElement>("a.cover") ?? [])];
+    const row = (event.target as Element).closest('[role="row"]');
+    if (!by || links.length === 0 || (event.target as Element).matches("input, select, textarea")) return;
+    const at = links.findIndex((link) => row?.contains(link));
+    const next = row
+      ? links[at + by]
+      : links.find((link) => link.getBoundingClientRect().top >= box.current!.getBoundingClientRect().top);
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  };
   const tracks = columns.map((column) => column.width ?? "minmax(0, 1fr)").join(" ");
   const shown = [];
   for (let index = first; index <= last && index < rows.count; index++) shown.push(index);
@@ -103,6 +117,7 @@ export function Table<Row>({ label, columns, rows, id, href, selected, most = 16
         tabIndex={0}
         aria-label={label}
         onScroll={look}
+        onKeyDown={step}
         style={{ maxHeight: `min(${row * most}px, 72vh)` }}
       >
         <div role="presentation" style={{ height: `${whole}px`, position: "relative", ...least }}>

@@ -9,7 +9,7 @@ import { type Column, type Rows, rowsOf, Table } from "#/kit/table";
 import { number, percent, useWords } from "#/words";
 import type { ItemDocument } from "#client";
 import { titleOf } from "../jobs";
-import { type Flat, flat, shown, statsOf, telling } from "./stats";
+import { type Condition, conditionOf, type Flat, flat, searchFor, shown, statsOf, telling, valuesOf } from "./stats";
 import { own } from "./words";
 
 const PAGE = 100;
@@ -59,8 +59,10 @@ export default function Records({ job_id }: { job_id: string }) {
     const rows = sample.map((one) => one.row);
     return new Map(chosen.map((name) => [name, statsOf(rows, name)]));
   }, [sample, chosen]);
-  const asking = (query.q ?? "").trim();
-  const searched = useSearch(job_id, asking, total);
+  const where = conditionOf(query.where);
+  const words = (query.q ?? "").trim();
+  const asking = words || (where ? searchFor(where.value) : "");
+  const searched = useSearch(job_id, asking, total, where);
   if (job.error) return <Problem error={job.error} />;
   if (!job.data || (total > 0 && found[0]?.isPending)) return <Skeleton rows={10} />;
   const columns: Column<Record_>[] = chosen.map((name) => {
@@ -115,6 +117,12 @@ export default function Records({ job_id }: { job_id: string }) {
           onChange={(event) => change({ q: event.currentTarget.value })}
         />
         <Columns names={names} chosen={chosen} choose={(columns) => change({ columns: columns.join(",") })} />
+        <Filter names={chosen} rows={sample} choose={({ name, value }) => change({ where: `${name}=${value}` })} />
+        {where && (
+          <button type="button" class="small" onClick={() => change({ where: null })}>
+            {where.name} = {where.value} ✕
+          </button>
+        )}
         {asking && (
           <span class="muted" role="status">
             {w.searched(number(Math.min(total, searched.looked)), number(total), number(searched.rows.length))}
@@ -144,7 +152,7 @@ export default function Records({ job_id }: { job_id: string }) {
 }
 
 /** All records with these words, as they are found: the server looks at a part of the job in each call. */
-function useSearch(job_id: string, words: string, total: number) {
+function useSearch(job_id: string, words: string, total: number, where: Condition | null) {
   const [rows, setRows] = useState<ItemDocument[]>([]);
   const [looked, setLooked] = useState(0);
   const [isLooking, setLooking] = useState(false);
@@ -164,9 +172,12 @@ function useSearch(job_id: string, words: string, total: number) {
         const page = await api.call("list_items", { path: { job_id }, query, signal: stop.signal }).catch(() => null);
         if (!page || stop.signal.aborted) break;
         cursor = page.next_cursor ?? undefined;
-        count += page.items.length;
-        setRows((now) => [...now, ...page.items]);
+        const fitting = where
+          ? page.items.filter((item) => shown(recordOf(item).row[where.name]) === where.value)
+          : page.items;
+        setRows((now) => [...now, ...fitting]);
         const last = page.items.at(-1)?.number;
+        count += fitting.length;
         setLooked((now) =>
           cursor === undefined ? total : last === undefined ? now + LOOKED : Math.max(now, last + 1),
         );
@@ -174,7 +185,7 @@ function useSearch(job_id: string, words: string, total: number) {
       if (stopped.current === stop) setLooking(false);
     })();
     return () => stop.abort();
-  }, [job_id, words, total > 0]);
+  }, [job_id, words, where?.name, where?.value, total > 0]);
   const stop = () => {
     stopped.current?.abort();
     setLooking(false);
@@ -191,6 +202,50 @@ function Steps({ counts }: { counts: number[] }) {
         <rect key={at} x={at} width="0.8" y={10 - (10 * count) / most} height={(10 * count) / most} />
       ))}
     </svg>
+  );
+}
+
+/** Only records with one value in one column: the values are those of the first records. */
+function Filter({ names, rows, choose }: { names: string[]; rows: Record_[]; choose: (condition: Condition) => void }) {
+  const w = useWords(own);
+  const box = useRef<HTMLDetailsElement>(null);
+  const [name, setName] = useState(names[0] ?? "");
+  const now = names.includes(name) ? name : (names[0] ?? "");
+  const values = useMemo(
+    () =>
+      valuesOf(
+        rows.map((one) => one.row),
+        now,
+      ),
+    [rows, now],
+  );
+  return (
+    <details class="columns" ref={box}>
+      <summary class="button">{w.filter}</summary>
+      <div class="panel">
+        <select aria-label={w.filterColumn} value={now} onChange={(event) => setName(event.currentTarget.value)}>
+          {names.map((one) => (
+            <option key={one} value={one}>
+              {one}
+            </option>
+          ))}
+        </select>
+        {values.length === 0 && <p class="muted">{w.noValues}</p>}
+        {values.map(([value, count]) => (
+          <button
+            key={value}
+            type="button"
+            class="quiet small value"
+            onClick={() => {
+              if (box.current) box.current.open = false;
+              choose({ name: now, value });
+            }}
+          >
+            <span>{value}</span> <span class="muted">{number(count)}</span>
+          </button>
+        ))}
+      </div>
+    </details>
   );
 }
 

@@ -55,6 +55,35 @@ export function statsOf(rows: Flat[], name: string): Stats {
   };
 }
 
+/** The values of a column that one would filter by, the most frequent first. */
+export function valuesOf(rows: Flat[], name: string, most = 30): [string, number][] {
+  const counts = new Map<string, number>();
+  for (const row of rows) {
+    const value = row[name];
+    if (isFilled(value) && typeof value !== "object" && shown(value).length <= 80)
+      counts.set(shown(value), (counts.get(shown(value)) ?? 0) + 1);
+  }
+  return [...counts].sort((a, b) => b[1] - a[1]).slice(0, most);
+}
+
+export interface Condition {
+  name: string;
+  value: string;
+}
+
+/** A condition as it stands in the address, `brand=Northwind`; null if it is none. */
+export function conditionOf(text: string | undefined): Condition | null {
+  const at = text?.indexOf("=") ?? -1;
+  return text && at > 0 && at < text.length - 1 ? { name: text.slice(0, at), value: text.slice(at + 1) } : null;
+}
+
+/** What the server is to search for: the longest part of the value that JSON writes as it is. */
+export const searchFor = (value: string): string =>
+  value
+    .split(/["\\\p{Cc}]/u)
+    .reduce((longest, part) => (part.length > longest.length ? part : longest), "")
+    .slice(0, 200);
+
 const LONG = ["markdown", "html", "text", "raw_html", "links", "text_hash", "warnings"];
 
 /** The columns that tell most: filled and differing, the product before the page's head, no long texts. */

@@ -9,6 +9,7 @@ import { useWords } from "#/words";
 import type { ScrapeCall } from "#client";
 import { Outcome } from "../runs/outcome";
 import { type Schema, SchemaForm } from "./form";
+import { Make } from "./make";
 import { type Call, snippet, type Tool } from "./snippets";
 import { own } from "./words";
 
@@ -97,7 +98,13 @@ export default function Try() {
                 {w.daily} →
               </a>
             )}
+            {scraper === PAGE && (
+              <button type="button" onClick={() => change({ make: "1" })}>
+                {w.make} →
+              </button>
+            )}
           </div>
+          {query.make && <Make url={url} run={query.run} close={() => change({ make: null })} />}
           <Outcome
             key={query.run}
             id={query.run}

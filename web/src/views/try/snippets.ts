@@ -60,6 +60,36 @@ function cli(call: Call, server: string): string {
   return `scrapeyard scrape ${target}${options.join("")} --server ${server}`;
 }
 
+const PRIVATE = /^(localhost|127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|\[)/;
+const PRODUCT = ["price", "currency", "availability", "sku", "brand", "category", "description"];
+
+/** A scraper's id for a page: its host, and a word of its path. */
+export function idOf(url: string): string {
+  const { hostname = "", pathname = "" } = URL.canParse(url) ? new URL(url) : {};
+  const name = hostname.replace(/^www\./, "");
+  const site = /^[\d.]+$/.test(name) ? "shop" : (name.split(".").at(-2) ?? name);
+  const task = pathname.split("/").find((part) => /^[a-z][a-z0-9-]{2,30}$/.test(part)) ?? "page";
+  return `${site.replace(/[^a-z0-9-]/g, "") || "site"}/${task}`;
+}
+
+/** The fields that `scrapeyard new --url` begins with, as far as the result shows them. */
+export function fieldsOf(result: unknown): string[] {
+  const page = (result ?? {}) as { title?: unknown; product?: Record<string, unknown> | null };
+  const product = PRODUCT.filter((name) => ["string", "number"].includes(typeof page.product?.[name]));
+  return [...(page.title ? ["title"] : []), ...product];
+}
+
+/** The commands that write a scraper for a page, try it while it is changed, and serve it. */
+export function commandsOf(id: string, url: string): [string, string, string] {
+  const isPrivate = PRIVATE.test(URL.canParse(url) ? new URL(url).host : url);
+  const more = isPrivate ? " --allow-private" : "";
+  return [
+    `scrapeyard new ${id} --url ${quoted(url)}${more}`,
+    `scrapeyard dev scrapers/${id}`,
+    `scrapeyard up --scrapers scrapers${more}`,
+  ];
+}
+
 function typescript(call: Call, server: string): string {
   return [
     'import { Scrapeyard } from "@scrapeyard/client";',

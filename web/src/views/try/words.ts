@@ -29,6 +29,15 @@ export const own = words(
     copyAs: "Copy as",
     many: "Run over many",
     daily: "Every day",
+    make: "Make a scraper",
+    makeAbout:
+      "A scraper is a folder with a script and a manifest, in your own repository. This command fetches the page, writes a first script for what it finds there, and keeps the page as a test:",
+    makeId: "Its id, as site/task",
+    makeThen: "Then change the script, and see what it returns after each change:",
+    makeServe:
+      "A server that runs in the same folder has it at once. Another one takes it from its folder or Git repository:",
+    makeFields: "It begins with these fields:",
+    makeNoFields: "No title or product was found on this page: the script begins with the address alone.",
   },
   {
     title: "시험",
@@ -58,5 +67,13 @@ export const own = words(
     copyAs: "복사:",
     many: "여러 개에 실행",
     daily: "매일 실행",
+    make: "스크레이퍼 만들기",
+    makeAbout:
+      "스크레이퍼는 스크립트와 매니페스트가 든 폴더이며 내 저장소에 둡니다. 이 명령은 페이지를 가져와, 찾은 필드로 첫 스크립트를 쓰고, 그 페이지를 테스트로 보관합니다:",
+    makeId: "아이디 (site/task)",
+    makeThen: "그다음 스크립트를 고치면서, 고칠 때마다 무엇을 돌려주는지 보세요:",
+    makeServe: "같은 폴더에서 실행 중인 서버는 바로 읽습니다. 다른 서버는 자기 폴더나 Git 저장소에서 읽습니다:",
+    makeFields: "처음에 있는 필드:",
+    makeNoFields: "이 페이지에서는 제목도 상품도 찾지 못했습니다. 스크립트는 주소만 돌려주며 시작합니다.",
   },
 );
