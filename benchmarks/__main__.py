@@ -22,6 +22,7 @@ BENCHES = {
     "drift": "benchmarks.drift",
     "engine": "benchmarks.engine",
     "extraction": "benchmarks.extraction",
+    "footprint": "benchmarks.footprint",
     "growth": "benchmarks.growth",
     "jobs": "benchmarks.jobs",
     "ladder": "benchmarks.ladder",
