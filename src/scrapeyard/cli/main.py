@@ -22,7 +22,7 @@ from scrapeyard.cli.crawls import map as site_map
 from scrapeyard.cli.doctor import command as doctor
 from scrapeyard.cli.jobs import commands as jobs
 from scrapeyard.cli.mcp import command as mcp
-from scrapeyard.cli.operations import alerts, audit, browser, cache, config, keys, login, schedule, secrets, usage
+from scrapeyard.cli.operations import alerts, audit, browser, cache, config, keys, login, plan, schedule, secrets, usage
 from scrapeyard.cli.operations.serve import register_demo, register_serve
 from scrapeyard.cli.operations.sites import register_sites, register_workers
 from scrapeyard.cli.runs import extract, replay, run, runs, scrape, scrapers
@@ -50,7 +50,15 @@ for register in (
     *(keys.register, usage.register, audit.register, secrets.register, mcp.register),
     *(register_new, importing.register, dev.register, shell.register, patterns.register),
     *(register_validate, register_record, register_test, register_certify),
-    *(register_publish, register_signing, browser.register, doctor.register, config.register, register_demo),
+    *(
+        register_publish,
+        register_signing,
+        browser.register,
+        doctor.register,
+        config.register,
+        plan.register,
+        register_demo,
+    ),
 ):
     register(app)
 
