@@ -5,6 +5,7 @@ user namespace gives the capabilities that the mounts need, and they are dropped
 last, because they forbid what the others do.
 """
 
+import contextlib
 import os
 import resource
 import signal
@@ -106,7 +107,8 @@ def _leave_namespaces(plan: Plan) -> None:
     if os.geteuid() != 0:
         enter_user_namespace()
     libc.unshare(spaces)
-    socket.sethostname("scrapeyard")
+    with contextlib.suppress(OSError):  # profiles of containers often forbid it, and the name is no secret
+        socket.sethostname("scrapeyard")
     libc.mount("none", "/", flags=libc.MS_REC | libc.MS_PRIVATE)
 
 
@@ -125,12 +127,17 @@ def _change_root(plan: Plan) -> None:
     os.mkdir(root + WORK_FOLDER)  # noqa: PTH102 - plain strings keep this in step with the mounts around it
     size = f"size={plan.disk_bytes},nr_inodes=16k,mode=1777"
     libc.mount("scrapeyard", root + WORK_FOLDER, "tmpfs", libc.MS_NOSUID | libc.MS_NODEV, size)
+    _pivot(root)
+    libc.mount("none", "/", flags=libc.MS_REMOUNT | libc.MS_BIND | libc.MS_RDONLY | libc.MS_NOSUID | libc.MS_NODEV)
+
+
+def _pivot(root: str) -> None:
+    """Make this mount the root, and let go of the old one."""
     os.mkdir(root + "/.old")  # noqa: PTH102
     libc.pivot_root(root, root + "/.old")
     os.chdir("/")
     libc.umount("/.old")
     os.rmdir("/.old")  # noqa: PTH106
-    libc.mount("none", "/", flags=libc.MS_REMOUNT | libc.MS_BIND | libc.MS_RDONLY | libc.MS_NOSUID | libc.MS_NODEV)
 
 
 def _bind(source: str, target: str) -> None:
@@ -209,9 +216,13 @@ def _probe_namespaces() -> None:
 
 
 def _probe_root() -> None:
+    """Every kind of call that `_change_root` makes: a container's profile may allow one mount and refuse another."""
     _probe_spaces()
     libc.mount("none", "/", flags=libc.MS_REC | libc.MS_PRIVATE)
-    libc.mount("scrapeyard", "/proc", "tmpfs", 0, "size=64k")
+    root = "/proc"  # a folder that is always there
+    libc.mount("scrapeyard", root, "tmpfs", libc.MS_NOSUID | libc.MS_NODEV, "size=64k,mode=755")
+    _bind("/usr", f"{root}/usr")
+    _pivot(root)
 
 
 def _probe_user() -> None:
