@@ -130,9 +130,10 @@ _MANIFEST = 'schema = 1\nid = "doctor/child"\nversion = "1.0.0"\n'
 _SCRIPT = "def run(ctx, number: int) -> int:\n    return number + 1\n"
 _REMEDIES = {
     "namespaces": "allow user namespaces (sysctl user.max_user_namespaces above 0, "
-    "kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0), or run the container with "
-    "its own security profile",
-    "root": "needs the namespaces wall",
+    "kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0); in a container, run it with "
+    "the seccomp profile deploy/seccomp/scrapeyard.json (docker run --security-opt seccomp=…) and without an AppArmor "
+    "profile that forbids mounts (--security-opt apparmor=unconfined)",
+    "root": "needs the namespaces wall; in a container also the right to mount, see there",
     "user": "run the worker as root, so that each scraper gets a user id of its own",
     "landlock": "use a kernel of 5.13 or newer with landlock in its list of security modules (lsm=…)",
     "seccomp": "use a kernel with CONFIG_SECCOMP_FILTER on x86_64 or aarch64",
