@@ -5,7 +5,7 @@ Each service gets a folder of its own, readable by the user that it runs as. Not
 """
 
 import base64
-import datetime
+import datetime as dt
 import ipaddress
 import json
 import os
@@ -109,15 +109,15 @@ class Authority:
 
 
 def _begun(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=365 * YEARS))
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=365 * YEARS))
     )
 
 

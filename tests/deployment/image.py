@@ -16,8 +16,11 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.leaks import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "build" / "image"
@@ -25,7 +28,6 @@ PROFILE = ROOT / "deploy" / "seccomp" / "scrapeyard.json"
 TOOLS = ("buildah", "podman", "runc", "debootstrap")
 TARGETS = ("lean", "browser")
 WALLS = ("namespaces", "root", "user", "landlock", "seccomp", "rlimits")
-PATIENCE = 120.0
 _PORT = 18_765
 _PLACE = ["--root", str(HERE / "store"), "--runroot", str(HERE / "run")]
 _PODMAN = ["podman", *_PLACE, "--runtime", "runc", "--cgroup-manager", "cgroupfs"]
@@ -142,13 +144,13 @@ def _serve(target: str) -> None:
     """`up` in a container, called from inside it."""
     name = f"scrapeyard-image-test-{os.getpid()}"
     with _container(name, target) as log:
-        key = _wait(lambda: re.search(r"\bsy_\S+", log.read_text()), "the admin key", log)[0]
-        _wait(lambda: _answers(f"http://127.0.0.1:{_PORT}/api/ready"), "an answer", log)
+        key = until(lambda: re.search(r"\bsy_\S+", log.read_text()), "the admin key")[0]
+        until(lambda: _answers(f"http://127.0.0.1:{_PORT}/api/ready"), "an answer")
         assert _inside(name, "id", "-u").strip() == "10001"
         assert "Read-only" in _inside(name, "sh", "-c", "touch /opt/x 2>&1; true")
         shop = [*_PODMAN, "exec", name, "scrapeyard", "demo-site", "--port", str(_PORT + 1)]
         with _started(shop):
-            _wait(lambda: _answers(f"http://127.0.0.1:{_PORT + 1}/"), "the shop", log)
+            until(lambda: _answers(f"http://127.0.0.1:{_PORT + 1}/"), "the shop")
             server = ("--server", f"http://127.0.0.1:{_PORT}")
             page = f"http://127.0.0.1:{_PORT + 1}/product/1"
             command = ["env", f"SCRAPEYARD_KEY={key}", "scrapeyard", "scrape", page, *server, "--json"]
@@ -191,21 +193,9 @@ def _do(*command: str) -> str:
 
 
 def _answers(url: str) -> bool:
-    import urllib.error
-    import urllib.request
-
-    with contextlib.suppress(OSError, urllib.error.URLError):
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return bool(answer.status == 200)
+    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:
+        return bool(answer.status == 200)
     return False
-
-
-def _wait(found, what: str, log: Path):  # type: ignore[no-untyped-def]
-    until = time.monotonic() + PATIENCE
-    while not (told := found()):
-        assert time.monotonic() < until, f"no {what}: {log.read_text()[-3000:]}"
-        time.sleep(0.2)
-    return told
 
 
 def _say(line: str) -> None:
