@@ -119,7 +119,8 @@ class CapacityPlan:
     def __init__(self, given: Workload, prices: PriceList) -> None:
         figures = _figures()
         self._given, self._prices = given, prices
-        self._measured, self._assumed = figures["measured"], figures["assumed"]
+        self._measured: dict[str, float] = figures["measured"]
+        self._assumed: dict[str, float] = figures["assumed"]
         self._use = self._assumed["use"]
         self._peak = given.per_second * given.peak
         self._in_browser = self._peak * given.browser
