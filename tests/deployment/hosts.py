@@ -1,7 +1,7 @@
 """Hosts of their own on one machine: a network namespace each, a bridge between them. Root only.
 
-A host that is cut off loses its cable: packets vanish, and nobody is told that a connection is gone. That is what a lost
-machine looks like, and what a killed process never shows.
+A host that is cut off loses its cable: packets vanish, and nobody is told that a connection is gone. That is what a
+lost machine looks like, and what a killed process never shows.
 """
 
 import os
@@ -49,7 +49,7 @@ class Hosts:
 
     def add(self, name: str) -> str:
         """A new host; its address."""
-        number = self._numbers[name] = len(self._numbers) + 2
+        self._numbers[name] = len(self._numbers) + 2
         space, cable = self._space(name), self._cable(name)
         _ip("netns", "add", space)
         self._stack.callback(_ip, "netns", "del", space)
