@@ -10,21 +10,28 @@ import math
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
+from benchmarks import web
 from benchmarks.core import Say, ground_of
 from benchmarks.jobs_road import Road, drain, travel
 from benchmarks.jobs_watch import Peaks, Times, interactive
 from benchmarks.load import LoadFailed
 from benchmarks.processes import ROOT, StartFailed, clean_environment
+from benchmarks.quantiles import median
 from benchmarks.report import Goal, Options, Report, Table, figure, ratio
-from benchmarks.systems import Ground, System, celery_workers, cluster, embedded
+from benchmarks.systems import Ground, Running, System, celery_workers, cluster, embedded
 
-PARTS = ("embedded-job", "cluster-job", "script-job", "celery-group")
+PARTS = ("embedded-job", "cluster-job", "script-job", "pages-job", "celery-group")
 _SMALL = 10_000
+_CORES = {"one core": ("taskset", "-c", "0"), "all cores": ()}
+_FIRST_PAGES = 500
+"""Unmeasured, so that the processes that read pages are there."""
 _MORE_MB = 60
 _SYSTEMS = (
     System(key="embedded", name="`up`, embedded", isolation="", start=embedded),
@@ -38,6 +45,7 @@ class Sizes(Struct, frozen=True, kw_only=True):
     items: int = 1_000_000
     drained: int = 200_000
     script: int = 50_000
+    pages: int = 20_000
     celery: int = 5_000
     calls: int = 50
 
@@ -55,11 +63,24 @@ class Measured(Struct, frozen=True, kw_only=True):
     """Items a second of a job that was read before it ran."""
 
 
+class Paged(Struct, frozen=True, kw_only=True):
+    """A job of pages on some cores."""
+
+    rate: float
+    """Pages a second."""
+    main_ms: float
+    """Processor time of the main process for a page."""
+    all_ms: float
+    """The same of all its processes."""
+
+
 class Figures(Struct, kw_only=True):
     """What the parts have gathered so far."""
 
     ways: dict[str, Measured] = field(default_factory=dict)
     scripts: dict[str, Road] = field(default_factory=dict)
+    pages: dict[str, list[Paged]] = field(default_factory=dict)
+    """By cores, one of every round."""
     celery_rates: list[float] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -71,7 +92,11 @@ class Figures(Struct, kw_only=True):
 
 def run(options: Options, say: Say) -> Report:
     """Measure what was asked for. A part that cannot be measured is named in `failures`; the others go on."""
-    sizes = Sizes() if options.pace >= 1 else Sizes(items=50_000, drained=20_000, script=5_000, celery=1_000, calls=20)
+    sizes = (
+        Sizes()
+        if options.pace >= 1
+        else Sizes(items=50_000, drained=20_000, script=5_000, pages=2_000, celery=1_000, calls=20)
+    )
     figures = Figures()
     with ground_of(options) as ground:
         _note_celery(figures, options, ground, sizes, say)
@@ -84,8 +109,30 @@ def run(options: Options, say: Say) -> Report:
                 with _noting(figures, f"script-job, {system.key}"), system.start(ground) as running:
                     policy = {"isolation": "job"}
                     figures.scripts[system.key] = travel(running.target.port, sizes.script, "bench/noop", policy=policy)
+        if options.wants("pages-job"):
+            _note_pages(figures, ground, sizes, options.rounds, say)
         _note_celery(figures, options, ground, sizes, say)
     return _report(figures)
+
+
+def _note_pages(figures: Figures, ground: Ground, sizes: Sizes, rounds: int, say: Say) -> None:
+    """Turns of one core and all cores, so that a slow minute of the machine falls on both."""
+    with _noting(figures, "pages-job"), tempfile.TemporaryDirectory() as folder, web.site(Path(folder)) as url:
+        for _ in range(rounds):
+            for cores, before in _CORES.items():
+                say(f"{sizes.pages:,} pages on {cores}")
+                allowed = {"SCRAPEYARD_HTTP__ALLOW_HOSTS": '["127.0.0.1"]'}
+                with embedded(ground, extra=allowed, before=before) as running:
+                    drain(running.target.port, _FIRST_PAGES, "builtin/page", site=url)
+                    figures.pages.setdefault(cores, []).append(_paged(running, sizes.pages, url))
+
+
+def _paged(running: Running, pages: int, url: str) -> Paged:
+    (up,) = running.programs
+    main, tree = up.processor_seconds(), up.tree_seconds()
+    rate = drain(running.target.port, pages, "builtin/page", site=url)
+    spent = up.processor_seconds() - main, up.tree_seconds() - tree
+    return Paged(rate=rate, main_ms=1000 * spent[0] / pages, all_ms=1000 * spent[1] / pages)
 
 
 def _note_celery(figures: Figures, options: Options, ground: Ground, sizes: Sizes, say: Say) -> None:
@@ -138,7 +185,7 @@ def _celery(ground: Ground, tasks: int) -> float:
 
 
 def _report(figures: Figures) -> Report:
-    tables = (_stages(figures), _answers(figures), _memory(figures))
+    tables = (_stages(figures), _pages(figures), _answers(figures), _memory(figures))
     return Report(
         bench="jobs",
         tables=tuple(table for table in tables if table.rows),
@@ -164,6 +211,27 @@ def _stages(figures: Figures) -> Table:
         rows=tuple(rows),
         note="Items are read and run at the same time; a script's items run in children that serve many of them.",
     )
+
+
+def _pages(figures: Figures) -> Table:
+    rows = [
+        (
+            cores,
+            figure(median([each.rate for each in found])),
+            figure(median([each.main_ms for each in found])),
+            figure(median([each.all_ms for each in found])),
+        )
+        for cores, found in figures.pages.items()
+    ]
+    columns = ("`up` on", "pages/s", "main process, ms", "all processes, ms")
+    note = "Milliseconds are processor time for a page of 18 KB, read by `builtin/page`."
+    return Table(title="A job of pages of one own site", columns=columns, rows=tuple(rows), note=note)
+
+
+def _worst_gain(figures: Figures) -> float:
+    """Of the rounds: pages a second on all cores, beside those on one."""
+    pairs = zip(figures.pages.get("all cores", ()), figures.pages.get("one core", ()), strict=False)
+    return min((ratio(more.rate, one.rate) for more, one in pairs), default=math.nan)
 
 
 def _answers(figures: Figures) -> Table:
@@ -203,6 +271,9 @@ def _goals(figures: Figures) -> tuple[Goal, ...]:
     if (way := figures.ways.get("cluster")) is not None:
         name = "cluster: enqueue to done"
         goals.append(Goal(name=name, measured=way.drained, bound=10_000, at_least=True, unit="items/s", aim=True))
+    if figures.pages:
+        gain = _worst_gain(figures)
+        goals.append(Goal(name="pages: all cores / one core, worst round", measured=gain, bound=1.7, at_least=True))
     return tuple(goals)
 
 
@@ -222,4 +293,9 @@ def _quick(key: str, way: Measured) -> list[Goal]:
 
 
 def _numbers(figures: Figures) -> dict[str, Any]:
-    return {"ways": figures.ways, "scripts": figures.scripts, "celery_per_second": figures.celery_rates}
+    return {
+        "ways": figures.ways,
+        "scripts": figures.scripts,
+        "pages": figures.pages,
+        "celery_per_second": figures.celery_rates,
+    }

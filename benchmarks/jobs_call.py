@@ -32,14 +32,15 @@ class Caller:
         document = self._answer(method, path)
         return document, time.perf_counter() - began
 
-    def upload(self, items: int, scraper: str, **options: Any) -> str:
-        """A job of so many rows of CSV, made while they are sent. Its id."""
+    def upload(self, items: int, scraper: str, *, site: str = "", **options: Any) -> str:
+        """A job of so many rows of CSV, made while they are sent. Its id. `site` is the URL of a site whose pages they
+        are; empty: some that nobody fetches."""
         query = {
             name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in options.items()
         }
         path = "/api/jobs?" + urlencode({"scraper": scraper, **query})
         headers = {"Content-Type": "text/csv", "Transfer-Encoding": "chunked"}
-        self._connection.request("POST", path, csv_rows(items), headers, encode_chunked=True)
+        self._connection.request("POST", path, csv_rows(items, site), headers, encode_chunked=True)
         return str(self._answer("POST", path)["id"])
 
     def _answer(self, method: str, path: str) -> Any:
@@ -50,9 +51,12 @@ class Caller:
         return json.loads(data)
 
 
-def csv_rows(items: int) -> Iterator[bytes]:
-    """A list of addresses with numbers, in pieces."""
-    yield b"url,n\n"
+def csv_rows(items: int, site: str = "") -> Iterator[bytes]:
+    """A list of addresses, those of no site with numbers, in pieces."""
+    yield b"url\n" if site else b"url,n\n"
     for first in range(0, items, _ROWS_IN_A_PIECE):
         rows = range(first, min(items, first + _ROWS_IN_A_PIECE))
-        yield "".join([f"https://shop{n % 7}.example/p/{n},{n}\n" for n in rows]).encode()
+        if site:
+            yield "".join([f"{site}p{n}.html\n" for n in rows]).encode()
+        else:
+            yield "".join([f"https://shop{n % 7}.example/p/{n},{n}\n" for n in rows]).encode()

@@ -4,7 +4,7 @@ import contextlib
 import http.client
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -81,20 +81,23 @@ def embedded(
     extra: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
     body: str = SCRAPE,
+    before: Sequence[str] = (),
 ) -> Iterator[Running]:
-    """`scrapeyard up`: every role in one process, with as many slots as the cluster's workers together."""
+    """`scrapeyard up`: every role in one process, with as many slots as the cluster's workers together. `before` stands
+    before its command, such as `taskset`."""
     port = free_port()
     env = {"SCRAPEYARD_WORKER__SLOTS": str(ground.slots * ground.processes)} | dict(extra or {})
-    program = scrapeyard_up(ground, port, env)
+    program = scrapeyard_up(ground, port, env, before)
     target = Target(port=port, path="/api/scrape", body=body, headers=dict(headers or {}))
     with _running(target, [program]) as running:
         yield running
 
 
-def scrapeyard_up(ground: Ground, port: int, env: Mapping[str, str]) -> Program:
+def scrapeyard_up(ground: Ground, port: int, env: Mapping[str, str], before: Sequence[str] = ()) -> Program:
     """The embedded server as it ships, in a fresh data directory."""
     data = ground.folder / f"up-{port}"
     argv = [
+        *before,
         beside_python("scrapeyard"),
         "up",
         "--port",
