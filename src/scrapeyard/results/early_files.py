@@ -40,6 +40,8 @@ LEAST_RATE: Final = 200.0
 SLOW_SECONDS: Final = 60.0
 """A job that was slower than that for so long is not followed any more: the process takes memory."""
 _JOBS: Final = 20
+_GOING: Final = (JobStatus.CREATING, JobStatus.RUNNING)
+"""Items of a long list run while the rest of it is still read."""
 
 
 class FilesPlan(Struct, frozen=True, kw_only=True):
@@ -93,7 +95,7 @@ class EarlyFiles:
         if passed < LOOK_SECONDS or math.isinf(self._from_items):
             return
         self._looked_at = now
-        jobs = (await self._store.jobs.page(JobFilter(statuses=(JobStatus.RUNNING,)), None, _JOBS)).jobs
+        jobs = (await self._store.jobs.page(JobFilter(statuses=_GOING), None, _JOBS)).jobs
         quick = [job for job in jobs if job.counts.done - self._done.get(job.id, math.inf) >= LEAST_RATE * passed]
         self._done = {job.id: job.counts.done for job in jobs}
         await self._look_after_followed([job.id for job in quick], now)
@@ -133,7 +135,7 @@ class EarlyFiles:
             followed.quick_at = now
             return
         job = await self._store.jobs.get(followed.job_id)
-        is_open = job is not None and job.status in (JobStatus.RUNNING, JobStatus.PAUSED, JobStatus.FINISHING)
+        is_open = job is not None and job.status in (*_GOING, JobStatus.PAUSED, JobStatus.FINISHING)
         if not is_open or now - followed.quick_at > SLOW_SECONDS:
             await self._drop()
             await self._finisher.leave_nothing_of_a_deleted(followed.job_id)

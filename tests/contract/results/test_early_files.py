@@ -108,12 +108,12 @@ async def test_nor_after_a_cancelled_job_went_on(store: SqlStore, tmp_path: Path
 
 @asynccontextmanager
 async def following(store: SqlStore, url: str, folder: Path) -> AsyncIterator[tuple[Running, EarlyFiles, Unused]]:
-    """A job of 2,500 items that is followed since 1,000 of them have ended."""
+    """A job of 2,500 items, of which 1,000 have ended, and whose list is still being read."""
     settings = Settings.model_validate({"data_dir": folder, "database_url": url, "log": {"level": "error"}})
     running = Running(store, ObjectBlobs.in_folder(folder / "blobs"))
     own = finisher(store, running.blobs)
     early = EarlyFiles(store, own, settings_bytes(settings), 1000, running.clock)
-    await running.create(2500, "rows", WISHES[:2])
+    await running.create(2500, "rows", WISHES[:2], read=False)
     try:
         for count in (500, 499, 1):
             assert early.followed == ""
@@ -138,6 +138,7 @@ async def test_a_process_begins_the_files_and_finishes_them(store: SqlStore, mig
         await look(early, running)
         assert early.followed == "job_1"
         await running.work()
+        await running.read()
         await early.finish(job := await end(running))
         assert (own.written, early.followed) == (0, "")
         assert (await read_metadata(running.blobs, job.id)).counts["total"] == 2500
@@ -154,6 +155,7 @@ async def test_if_it_was_killed_the_files_are_written_from_the_start(
         assert early.process_id
         os.kill(early.process_id, signal.SIGKILL)
         await running.work()
+        await running.read()
         await early.finish(job := await end(running))
         assert (own.written, early.followed, early.process_id) == (1, "", 0)
         assert (await read_metadata(running.blobs, job.id)).counts["total"] == 2500
@@ -170,6 +172,7 @@ async def test_parts_that_a_redrive_outdated_are_written_anew_or_removed(
         await running.blobs.put(stale, b"{}", "application/json")
         first = tmp_path / "blobs" / keys.manifest("job_1", "full", 1)
         await asyncio.to_thread(until, lambda: first.exists() or None, "no part was written early")
+        await running.read()
         await running.work()
         assert await store.items.redrive("job_1", ItemFilter(), None, NOW) == 834
         await running.work()

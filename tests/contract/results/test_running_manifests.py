@@ -49,7 +49,10 @@ class Running:
         self.clock = Clock()
         self._batches = 0
 
-    async def create(self, count: int, results: Any = "objects", exports: tuple[ExportWish, ...] = ()) -> None:
+    async def create(
+        self, count: int, results: Any = "objects", exports: tuple[ExportWish, ...] = (), *, read: bool = True
+    ) -> None:
+        """Without `read` its list is still being read."""
         policy = JobPolicy(results=results)
         job = Job(
             id="job_1", status=JobStatus.CREATING, scraper="shop/product", pinned="shop/product@1.0.0", created_at=NOW,
@@ -59,6 +62,10 @@ class Running:
         for block, first in enumerate(range(0, count, 1000)):
             new = [NewItem(key=f"k{n}", input=Raw(b'{"n":%d}' % n)) for n in range(first, min(count, first + 1000))]
             await self.store.items.add("job_1", new, block, NOW)
+        if read:
+            await self.read()
+
+    async def read(self) -> None:
         await self.store.jobs.end_reading("job_1", 0, "", NOW)
 
     async def work(self, most: int = 10**9, hold: Sequence[int] = ()) -> list[tuple[str, BatchItem]]:
