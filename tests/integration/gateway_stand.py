@@ -53,6 +53,7 @@ PAGE = Scraper(
 )
 DOCUMENT = Scraper(ref=ScraperRef(id="builtin/document", version="1.0.0"), folder=None)
 MAP = Scraper(ref=ScraperRef(id="builtin/map", version="1.0.0"), folder=None)
+EXTRACT = Scraper(ref=ScraperRef(id="builtin/extract", version="1.0.0"), folder=None)
 MANIFEST = """
 id = "shop/product"
 version = "1.4.2"
@@ -175,7 +176,7 @@ async def open_services(
     catalogue = SourcedCatalogue(
         [FolderSource(folder / "scrapers")],
         folder / "cache",
-        {each.ref.id: each for each in (PAGE, DOCUMENT, MAP)},
+        {each.ref.id: each for each in (PAGE, DOCUMENT, MAP, EXTRACT)},
         LoadTerms(ceiling=settings.limits.as_limits()),
         Upkeep(refresh_seconds=3600, start_seconds=PATIENCE),
     )

@@ -3584,9 +3584,13 @@ export type WebhookCall = {
   /** Where to; private addresses are refused unless the operator allows them. */
   url: string;
   /** What is told. */
-  events?: Array<"job.completed" | "job.failed" | "job.cancelled" | "job.paused" | "job.resumed" | "breaker" | "export.ready" | "item.failed">;
+  events?: Array<"job.completed" | "job.failed" | "job.cancelled" | "job.paused" | "job.resumed" | "job.created" | "job.archived" | "job.restored" | "breaker" | "export.ready" | "item.failed">;
   /** Signs what is sent; never shown. */
   secret?: string | null;
+  /** Whose messages the receiver expects; empty: ours. */
+  form?: "" | "firecrawl.crawl" | "firecrawl.batch_scrape";
+  /** Sent along by forms that know it. */
+  metadata?: Record<string, string>;
 };
 
 /** Who is told of what happens. */

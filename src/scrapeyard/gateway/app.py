@@ -23,6 +23,7 @@ from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.document.describe import describe
 from scrapeyard.gateway.doors.door import CompatibleDoors, Door
 from scrapeyard.gateway.doors.firecrawl.door import FirecrawlDoor
+from scrapeyard.gateway.doors.flaresolverr import FlareSolverrDoor
 from scrapeyard.gateway.extraction import ExtractCall
 from scrapeyard.gateway.graphql import routes as graphql
 from scrapeyard.gateway.graphql.routes import GraphqlCall
@@ -50,7 +51,7 @@ from scrapeyard.gateway.scrapers import channels, drift, source, state
 from scrapeyard.gateway.scrapers import routes as scrapers
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.model import Scraper
-from scrapeyard.settings import GatewaySettings
+from scrapeyard.settings import GatewaySettings, Settings
 
 __all__ = ["GatewayServices", "api_document", "create_app"]
 
@@ -80,7 +81,10 @@ CALLS = (ScrapeCall, ExtractCall, MapCall, JobCall, AppendCall, GraphqlCall)
 """Bodies that routes read themselves."""
 PROBLEMS = (problems.Problem, RunProblem)
 """What routes answer if they refuse a call."""
-DOORS: Final[dict[str, Callable[[GatewaySettings], Door]]] = {"firecrawl": FirecrawlDoor}
+DOORS: Final[dict[str, Callable[[Settings], Door]]] = {
+    "firecrawl": FirecrawlDoor,
+    "flaresolverr": FlareSolverrDoor,
+}
 """By the name that `gateway.doors` has for each."""
 TAKEN = (
     *("Authorization", "X-API-Key", "Content-Type", "Idempotency-Key"),
@@ -128,7 +132,7 @@ def application(gateway: Gateway) -> FastAPI:
     _audit(app, gateway)
     app.add_middleware(Dashboard)
     app.add_middleware(RequestMetrics, metrics=gateway.metrics)
-    doors = [DOORS[name](settings) for name in settings.doors]
+    doors = [DOORS[name](gateway.services.settings) for name in settings.doors]
     app.add_middleware(CompatibleDoors, doors=doors, max_body=int(settings.max_body_mb * 2**20))
     _document(app, gateway)
     return app

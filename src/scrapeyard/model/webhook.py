@@ -31,6 +31,10 @@ class Webhook(Struct, frozen=True, kw_only=True):
     events: tuple[str, ...]
     secret: str | None = None
     """Sealed. None if the operator's secret is used."""
+    form: str = ""
+    """Whose messages the receiver expects: `firecrawl.crawl`, `firecrawl.batch_scrape`; empty: ours."""
+    metadata: dict[str, str] = {}
+    """Sent along by forms that know it."""
 
 
 def secret_place(url: str) -> str:

@@ -54,9 +54,10 @@ class GatewaySettings(Section):
     dialect: Literal["own", "tasks", "site"] = Field(
         "own", description="Words of answers to clients that do not ask for a dialect by `Prefer: dialect=…`."
     )
-    doors: tuple[Literal["firecrawl"], ...] = Field(
-        ("firecrawl",),
-        description="APIs of other tools that are spoken as well: `firecrawl` under `/v1/` and `/v2/`. Empty: none.",
+    doors: tuple[Literal["firecrawl", "flaresolverr"], ...] = Field(
+        ("firecrawl", "flaresolverr"),
+        description="APIs of other tools that are spoken as well: `firecrawl` under `/v1/` and `/v2/`, `flaresolverr` "
+        "at `/v1`. Empty: none.",
     )
     cors_origins: tuple[str, ...] = Field((), description="Web origins that may call from a browser; `*` for any.")
 

@@ -31,6 +31,10 @@ WORK = [
     Work("firecrawl", "/v1/scrape", {"url": URL}),
     Work("firecrawl", "/v2/scrape", {"url": URL, "formats": ["markdown", "links"]}),
     Work("firecrawl", "/v2/map", {"url": URL}),
+    Work("firecrawl", "/v2/crawl", {"url": URL}),
+    Work("firecrawl", "/v1/batch/scrape", {"urls": [URL]}),
+    Work("firecrawl", "/v2/extract", {"urls": [URL], "prompt": "the price"}),
+    Work("flaresolverr", "/v1", {"cmd": "request.get", "url": URL}),
 ]
 """Each path of each door by which work is started."""
 each_work = pytest.mark.parametrize("work", WORK, ids=lambda work: f"{work.door} {work.path}")
@@ -141,6 +145,79 @@ async def test_what_is_no_call_is_told_in_the_doors_shape(stand: Stand, work: Wo
         assert told.get("success") is False or told.get("status") == "error", told
     assert (await stand.client.post(work.path, content=b"{", headers={})).status_code == 401
     assert await started(stand) == 0
+
+
+READ = ("/v1/crawl/{}", "/v2/crawl/{}", "/v2/batch/scrape/{}", "/v2/crawl/{}/errors", "/v2/batch/scrape/{}/errors")
+
+
+async def test_a_job_of_another_client_does_not_exist(stand: Stand) -> None:
+    made = await stand.client.post("/v2/batch/scrape", json={"urls": [URL]}, headers={"X-API-Key": "operator"})
+    assert made.status_code == 200, made.text
+    extract = await stand.client.post(
+        "/v2/extract", json={"urls": [URL], "prompt": "x"}, headers={"X-API-Key": "operator"}
+    )
+    jobs = {path.format(made.json()["id"]): "GET" for path in READ}
+    jobs |= {f"/v2/extract/{extract.json()['id']}": "GET", f"/v2/crawl/{made.json()['id']}": "DELETE"}
+    for path, method in jobs.items():
+        answer = await stand.client.request(method, path, headers={"X-API-Key": "client"})
+        assert (answer.status_code, answer.json()["error"]) == (404, "Job not found"), path
+    assert (
+        await stand.client.get(f"/v2/crawl/{made.json()['id']}", headers={"X-API-Key": "viewer"})
+    ).status_code == 200
+    unknown = await stand.client.get("/v2/crawl/nonsense", headers={"X-API-Key": "client"})
+    assert (unknown.status_code, unknown.json()["error"]) == (404, "Job not found")
+    appended = {"urls": [URL + "2"], "appendToId": made.json()["id"]}
+    refused = await stand.client.post("/v2/batch/scrape", json=appended, headers={"X-API-Key": "client"})
+    assert refused.status_code == 404, "nobody adds to the jobs of others"
+
+
+async def test_a_receiver_of_firecrawl_gets_its_messages(stand: Stand) -> None:
+    asked = {"urls": [URL], "webhook": {"url": "https://you.example/hook", "metadata": {"a": "b"}}}
+    headers = {"X-API-Key": "client"}
+    unsigned = await stand.client.post("/v2/batch/scrape", json=asked, headers=headers)
+    assert unsigned.status_code == 400
+    assert "webhooks.secret" in unsigned.text
+    for wrong in ({"headers": {"a": "b"}}, {"events": ["page"]}):
+        refused = await stand.client.post(
+            "/v2/batch/scrape", json={**asked, "webhook": {**asked["webhook"], **wrong}}, headers=headers
+        )
+        assert refused.status_code == 400, wrong
+
+
+FLARESOLVERR = [
+    ({"cmd": "request.get"}, "'url' is mandatory"),
+    ({"cmd": "request.get", "url": URL, "postData": "a=b"}, "Cannot use"),
+    ({"cmd": "request.post", "url": URL}, "'postData' is mandatory"),
+    ({"cmd": "request.get", "url": URL, "proxy": {"url": "http://p:1"}}, "proxy is not available"),
+    ({"cmd": "request.get", "url": URL, "maxTimeout": "soon"}, "maxTimeout"),
+    ({"cmd": "request.dance", "url": URL}, "cmd"),
+    ({"cmd": "request.get", "url": URL, "headers": {}}, "headers"),
+    ({"cmd": "sessions.destroy", "session": "nobody"}, "The session doesn't exist."),
+]
+
+
+@pytest.mark.parametrize(("body", "words"), FLARESOLVERR, ids=lambda given: str(given)[:60])
+async def test_flaresolverr_tells_what_is_wrong(stand: Stand, body: dict[str, Any], words: str) -> None:
+    answer = await stand.client.post("/v1", json=body, headers={"X-API-Key": "client"})
+    assert (answer.status_code, answer.json()["status"]) == (500, "error")
+    assert words in answer.json()["message"]
+    assert {"startTimestamp", "endTimestamp", "version"} <= answer.json().keys()
+
+
+async def test_sessions_of_flaresolverr_belong_to_their_client(stand: Stand) -> None:
+    async def say(role: str, **command: Any) -> dict[str, Any]:
+        told: dict[str, Any] = (await stand.client.post("/v1", json=command, headers={"X-API-Key": role})).json()
+        return told
+
+    made = await say("client", cmd="sessions.create", session="one")
+    assert (made["message"], made["session"]) == ("Session created successfully.", "one")
+    assert (await say("client", cmd="sessions.create", session="one"))["message"] == "Session already exists."
+    assert len((await say("client", cmd="sessions.create"))["session"]) == 32
+    assert (await say("operator", cmd="sessions.list"))["sessions"] == []
+    assert (await say("operator", cmd="sessions.destroy", session="one"))["status"] == "error"
+    assert (await say("client", cmd="sessions.destroy", session="one"))["status"] == "ok"
+    assert "one" not in (await say("client", cmd="sessions.list"))["sessions"]
+    assert (await stand.client.get("/health")).json() == {"status": "ok"}
 
 
 async def test_a_door_that_is_not_open_is_no_path(tmp_path: Path) -> None:

@@ -139,6 +139,10 @@ async def _visit(services: Services, given: dict[str, Any]) -> tuple[FetchRespon
     asked = read_actions(_actions(services, given))
     async with services.open_browser(asked.browser) as perform:
         run = BrowserRun(services, perform, asked.screenshots, sum(1 for _ in walk(asked)) + 1)
+        if cookies := given.get("cookies"):
+            await run.perform(
+                browser.SetCookies(cookies=tuple(_cookie(given["url"], *each) for each in cookies.items()))
+            )
         async with run.step("url", "goto", shown=False):
             opened = await run.perform(browser.Goto(url=given["url"], quiet=0.5))
         found = (await Interpreter(run, msgspec.structs.replace(asked, url="")).run())["data"]
@@ -155,12 +159,17 @@ def _actions(services: Services, given: dict[str, Any]) -> dict[str, Any]:
     context = {**given.get("context", {})}
     if "session" in given:
         context["session"] = hashlib.sha256(f"{services.client}\n{given['session']}".encode()).hexdigest()[:40]
-    if headers := request_of({name: given[name] for name in ("url", "headers", "cookies") if name in given}).headers:
+    if headers := given.get("headers"):
         context["headers"] = {**context.get("headers", {}), **headers}
     if wish := given.get("browser"):
         context |= {name: wish[name] for name in ("device", "locale", "timezone", "block") if name in wish}
     steps, variables = given.get("steps", []), given.get("variables", {})
     return {"url": given["url"], "steps": steps, "variables": variables, "browser": context}
+
+
+def _cookie(url: str, name: str, value: str) -> dict[str, str]:
+    """As Playwright takes it: for the host of the page alone."""
+    return {"name": name, "value": value, "url": url}
 
 
 async def _summary(services: Services, page: dict[str, Any]) -> str | None:

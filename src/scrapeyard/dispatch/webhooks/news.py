@@ -64,7 +64,7 @@ class Outbox:
 
     def _made(self, subject: Job | Run, webhook: Webhook, news: _News, more: dict[str, Any]) -> WebhookDelivery:
         made = delivery_id(subject.id, news.name, news.number, news.at)
-        body = {"id": made, "event": news.name, "created_at": instant(news.at), **more}
+        body = _as_firecrawl(subject, webhook, news) if webhook.form else _as_ours(made, news, more)
         return WebhookDelivery(
             id=made,
             subject=subject.id,
@@ -78,6 +78,24 @@ class Outbox:
             next_at=news.at,
             give_up_at=news.at + self._give_up,
         )
+
+
+def _as_ours(made: str, news: _News, more: dict[str, Any]) -> dict[str, Any]:
+    return {"id": made, "event": news.name, "created_at": instant(news.at), **more}
+
+
+def _as_firecrawl(subject: Job | Run, webhook: Webhook, news: _News) -> dict[str, Any]:
+    """As Firecrawl tells its receivers. The pages are had by the status of the job."""
+    kind, event = webhook.form.removeprefix("firecrawl."), news.name.rpartition(".")[2]
+    error = subject.error.message if subject.error else None
+    return {
+        "success": event != "failed",
+        "type": f"{kind}.{'started' if event == 'created' else event}",
+        "id": subject.id,
+        "data": [],
+        "metadata": webhook.metadata,
+        **({"error": error} if error else {}),
+    }
 
 
 def _webhook_of(job: Job) -> Webhook:

@@ -37,6 +37,9 @@ WebhookEvent = Literal[
     "job.cancelled",
     "job.paused",
     "job.resumed",
+    "job.created",
+    "job.archived",
+    "job.restored",
     "breaker",
     "export.ready",
     "item.failed",
@@ -146,6 +149,12 @@ class WebhookCall(BaseModel):
     )
     secret: str | None = Field(
         None, min_length=16, max_length=200, pattern=r"^[\x21-\x7e]+$", description="Signs what is sent; never shown."
+    )
+    form: Literal["", "firecrawl.crawl", "firecrawl.batch_scrape"] = Field(
+        "", description="Whose messages the receiver expects; empty: ours."
+    )
+    metadata: dict[str, str] = Field(
+        default_factory=dict, max_length=20, description="Sent along by forms that know it."
     )
 
 

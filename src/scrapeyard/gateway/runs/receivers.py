@@ -48,7 +48,8 @@ class WebhookValidator:
         """The webhook as stored: with its secret sealed. Raises BadRequest."""
         self.check(asked)
         secret = None if asked.secret is None else self._sealer.seal_text(asked.secret, secret_place(asked.url))
-        return Webhook(url=asked.url, events=tuple(asked.events), secret=secret)
+        form, metadata = getattr(asked, "form", ""), getattr(asked, "metadata", {})
+        return Webhook(url=asked.url, events=tuple(asked.events), secret=secret, form=form, metadata=metadata)
 
     def seal_template(self, template: dict[str, Any]) -> dict[str, Any]:
         """What a schedule starts, with the secret of its webhook sealed."""

@@ -9,10 +9,15 @@ from starlette.responses import Response
 
 from scrapeyard.gateway.doors.door import ApiRefused, DoorCall
 from scrapeyard.gateway.doors.firecrawl.errors import invalid, refusal
+from scrapeyard.gateway.doors.firecrawl.jobs import JobMaking
 from scrapeyard.gateway.doors.firecrawl.pages import Pages
-from scrapeyard.settings import GatewaySettings
+from scrapeyard.gateway.doors.firecrawl.progress import JobProgress
+from scrapeyard.gateway.doors.firecrawl.usage import concurrency, queue_status, usage
+from scrapeyard.settings import Settings
 
 Handler = Callable[..., Awaitable[Response]]
+_ID: Final = r"(?P<job_id>[A-Za-z0-9_.-]{1,128})"
+_JOB: Final = rf"(?P<kind>crawl|batch/scrape)/{_ID}"
 NOT_HERE: Final = {
     "agent": "there is no agent; write a scraper, or use a crawl with the format json",
     "browser": "browsers are driven by actions, or by `builtin/actions` of POST /api/scrape",
@@ -30,11 +35,23 @@ NOT_HERE: Final = {
 class FirecrawlDoor:
     """Answers under `/v1/` and `/v2/`."""
 
-    def __init__(self, settings: GatewaySettings) -> None:
-        pages = Pages(settings.max_wait_seconds)
+    def __init__(self, settings: Settings) -> None:
+        pages, making = Pages(settings.gateway.max_wait_seconds), JobMaking()
+        progress = JobProgress(settings.retention.jobs_days)
         routes: tuple[tuple[str, str, Handler], ...] = (
             ("POST", "scrape", pages.scrape),
             ("POST", "map", pages.map),
+            ("POST", "crawl", making.crawl),
+            ("POST", "batch/scrape", making.batch),
+            ("POST", "extract", making.extract),
+            ("GET", "crawl/(?:active|ongoing)", progress.active),
+            ("GET", _JOB, progress.status),
+            ("DELETE", _JOB, progress.cancel),
+            ("GET", f"{_JOB}/errors", progress.errors),
+            ("GET", f"extract/{_ID}", progress.extracted),
+            ("GET", "team/(?P<kind>credit|token)-usage(?P<past>/historical)?", usage),
+            ("GET", "team/queue-status", queue_status),
+            ("GET", "concurrency-check", concurrency),
         )
         self._routes = tuple((method, re.compile(pattern), handler) for method, pattern, handler in routes)
 
