@@ -56,5 +56,6 @@ pytest_plugins = [
     "tests.temporary",
     "tests.services.seaweed",
     "tests.services.static_site",
+    "tests.services.nats",
     "tests.services.valkey",
 ]

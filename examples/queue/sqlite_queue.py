@@ -14,6 +14,7 @@ from msgspec import Struct
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.listeners import Listener, Listeners
 from scrapeyard.queues.messages import check_lanes, check_size, decode_delivery, encode_delivery
+from scrapeyard.queues.port import Capabilities
 from scrapeyard.telemetry.events import get_log
 
 SCHEMA = """
@@ -43,6 +44,11 @@ class SqliteQueue:
         self._takers: dict[_Taker, None] = {}
         self._listeners = Listeners()
         self._stopped = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Everything, within one process."""
+        return Capabilities(is_shared=False)
 
     async def start(self) -> None:
         """The file is open already."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.listeners import Listener, Listeners
 from scrapeyard.queues.messages import check_lanes, check_size, encode_delivery
+from scrapeyard.queues.port import Capabilities
 from scrapeyard.telemetry.events import get_log
 
 
@@ -38,6 +39,11 @@ class MemoryQueue:
         self._listeners = Listeners()
         self._log = get_log("queue")
         self._stopped = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Everything, within one process."""
+        return Capabilities(is_shared=False)
 
     async def start(self) -> None:
         """Nothing to connect to."""

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Delivery, Priority
-from scrapeyard.queues.port import Queue
+from scrapeyard.queues.port import Capabilities, Queue
 from scrapeyard.telemetry.metrics import Metrics
 
 T = TypeVar("T")
@@ -19,6 +19,11 @@ class MeteredQueue(Queue):
     def __init__(self, inner: Queue, metrics: Metrics) -> None:
         self._inner = inner
         self._metrics = metrics
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As `Queue`."""
+        return self._inner.capabilities
 
     async def start(self) -> None:
         """Start the queue inside."""

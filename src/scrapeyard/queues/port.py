@@ -4,7 +4,29 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from msgspec import Struct
+
 from scrapeyard.model import Delivery, Priority
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+
+
+class Capabilities(Struct, frozen=True, kw_only=True):
+    """Where brokers differ. Callers and the contract suite read it; nobody asks which broker it is."""
+
+    max_message_bytes: int = MAX_MESSAGE_BYTES
+    """The largest delivery or message that it carries; a larger one is refused."""
+    is_shared: bool = True
+    """Whether several processes can meet in it."""
+    keeps_order: bool = True
+    """Whether the deliveries of a lane and priority leave in the order they came, and takers are served in turn."""
+    counts_exactly: bool = True
+    """Whether `depth` and the number that `publish` returns are exact. If not, they are estimates some seconds old."""
+    tells_oldest: bool = True
+    """Whether `oldest` can tell the age of what waits. If not, it returns None only where nothing seems to wait, and 0.0
+    elsewhere; work counts as lost when it was published long ago."""
+    delivers_once: bool = True
+    """Whether a delivery that was taken cannot come again. If not, it may, marked as redelivered."""
 
 
 class Queue(Protocol):
@@ -12,8 +34,12 @@ class Queue(Protocol):
 
     Every method but `take` and `listen` raises QueueUnavailable when the broker has not answered within the adapter's
     patience. Messages are bounded: an adapter refuses to send, and drops with a logged event on receipt, what is larger
-    than MAX_MESSAGE_BYTES or does not decode.
+    than `capabilities.max_message_bytes` or does not decode.
     """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this broker can do. The size of messages may be known only once it is connected."""
 
     async def start(self) -> None:
         """Connect. Returns even if the broker is away; it is tried again in the background."""
@@ -57,6 +83,3 @@ class Queue(Protocol):
 
     async def ping(self) -> float:
         """Round trip of a small write to the broker, in milliseconds."""
-
-
-MAX_MESSAGE_BYTES = 16 * 1024 * 1024

@@ -3,9 +3,8 @@
 import asyncio
 import math
 import os
-import random
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,10 +15,8 @@ from redis.exceptions import RedisError, ResponseError
 
 from scrapeyard.background import Background
 from scrapeyard.errors import SettingsInvalid, refuses_certificate
-from scrapeyard.redis.outage import Outage
+from scrapeyard.redis.outage import Outage, pauses
 
-FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 2.0
 _OF_A_POOL = ("max_connections", "timeout")
 _FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _UNTRUSTED = (
@@ -55,14 +52,6 @@ class Dialer:
         for name in _FILES:
             if (path := self._options.get(name)) is not None and not os.access(path, os.R_OK):
                 raise SettingsInvalid(f"redis_url: {name}: {path} cannot be read")
-
-
-def pauses() -> Iterator[float]:
-    """Seconds between tries: 0.05 doubling to 2, each cut by up to half so that many clients do not come at once."""
-    longest = FIRST_PAUSE_SECONDS
-    while True:
-        yield round(longest * random.uniform(0.5, 1.0), 3)  # noqa: S311 - spreads load, hides nothing
-        longest = min(longest * 2, LONGEST_PAUSE_SECONDS)
 
 
 CONNECT_SECONDS = 5.0

@@ -1,9 +1,21 @@
-"""Reports each outage of Redis once when it begins and once when it ends."""
+"""Reports each outage of a server once when it begins and once when it ends, and spreads the tries between."""
 
 import asyncio
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 2.0
+
+
+def pauses() -> Iterator[float]:
+    """Seconds between tries: 0.05 doubling to 2, each cut by up to half so that many clients do not come at once."""
+    longest = FIRST_PAUSE_SECONDS
+    while True:
+        yield round(longest * random.uniform(0.5, 1.0), 3)  # noqa: S311 - spreads load, hides nothing
+        longest = min(longest * 2, LONGEST_PAUSE_SECONDS)
 
 
 class Outage:

@@ -8,12 +8,16 @@ import runpy
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
 
+import nats
 import pytest
 from msgspec import Raw
 from structlog.testing import capture_logs
@@ -22,9 +26,11 @@ from scrapeyard.errors import BadRequest, QueueUnavailable, SettingsInvalid
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.listeners import MAX_WAITING
 from scrapeyard.queues.memory import MemoryQueue
-from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
+from scrapeyard.queues.nats.queue import NatsQueue
+from scrapeyard.queues.port import Queue
 from scrapeyard.queues.redis.queue import RedisQueue
 from tests.leaks import PATIENCE, killed_after, processes
+from tests.services.nats import NatsServer
 from tests.services.valkey import ValkeyServer
 
 ALL = tuple(Priority)
@@ -36,14 +42,31 @@ OUTAGE_SECONDS = 0.2
 EXAMPLE = Path(__file__).parents[3] / "examples" / "queue" / "sqlite_queue.py"
 
 
+class Server(Protocol):
+    """What can be done to a broker from outside."""
+
+    pid: int
+    url: str
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 @dataclass(kw_only=True)
 class Backend:
     """A kind of queue, and what can be done to it from outside."""
 
     make: Callable[[], Queue]
     takers_waiting: Callable[[Queue], int]
-    server: ValkeyServer | None = None
-    """The capability `server`: several processes may share it, it can be stopped, and foreign things can lie in it."""
+    server: Server | None = None
+    """None for a queue that lives in one process. It can be stopped, and foreign things can lie in it."""
+    program: str = ""
+    """How another process makes such a queue."""
+    put: Callable[[str, Priority, Sequence[str]], Awaitable[None]] | None = None
+    """Puts messages of somebody else into a lane."""
+    foreign_event: str = "queue.dead_letter"
+    """What is logged for each of them."""
     made: list[Queue] = field(default_factory=list)
 
     async def start(self) -> Queue:
@@ -53,11 +76,23 @@ class Backend:
         await queue.start()
         return queue
 
-    def need_server(self) -> ValkeyServer:
+    def need_server(self) -> Server:
         """Skips the test where there is none."""
         if self.server is None:
-            pytest.skip("the capability `server` is not declared: this queue lives in one process")
+            pytest.skip("the capability `is_shared` is not declared: this queue lives in one process")
         return self.server
+
+    def need_redis(self) -> ValkeyServer:
+        """For what only Redis knows: keys of other kinds, keys of earlier versions."""
+        if not isinstance(self.server, ValkeyServer):
+            pytest.skip("about keys in Redis")
+        return self.server
+
+
+def need(queue: Queue, capability: str) -> None:
+    """Skips the test on a broker that does not declare it."""
+    if not getattr(queue.capabilities, capability):
+        pytest.skip(f"the capability `{capability}` is not declared")
 
 
 def _memory(_request: pytest.FixtureRequest) -> Backend:
@@ -79,10 +114,38 @@ def _redis(request: pytest.FixtureRequest) -> Backend:
     outage = "outage" in request.fixturenames
     server = request.getfixturevalue("own_valkey" if outage else "valkey_server")
     server.command("FLUSHALL")
+
+    async def put(lane: str, priority: Priority, messages: Sequence[str]) -> None:
+        server.command("RPUSH", f"scrapeyard:l:{lane}:{priority}", *messages)
+
     return Backend(
         make=lambda: RedisQueue(server.url, patience_seconds=SOON),
         takers_waiting=lambda _queue: _blocked(server),
         server=server,
+        program="from scrapeyard.queues.redis.queue import RedisQueue\nqueue = RedisQueue(sys.argv[1], patience_seconds=600)",
+        put=put,
+        foreign_event="queue.dropped_message",
+    )
+
+
+def _nats(request: pytest.FixtureRequest) -> Backend:
+    outage = "outage" in request.fixturenames
+    server: NatsServer = request.getfixturevalue("own_nats" if outage else "nats_server")
+    prefix = f"t{uuid4().hex}"
+
+    async def put(lane: str, priority: Priority, messages: Sequence[str]) -> None:
+        client = await nats.connect(server.url)
+        for message in messages:
+            await client.jetstream().publish(f"{prefix}.l.{lane}.{priority}", message.encode())
+        await client.close()
+
+    made = f"NatsQueue(sys.argv[1], prefix={prefix!r}, patience_seconds=600)"
+    return Backend(
+        make=lambda: NatsQueue(server.url, prefix=prefix, patience_seconds=SOON),
+        takers_waiting=lambda queue: queue._takers.waiting,
+        server=server,
+        program=f"from scrapeyard.queues.nats.queue import NatsQueue\nqueue = {made}",
+        put=put,
     )
 
 
@@ -112,7 +175,7 @@ async def running(queue: Queue) -> AsyncIterator[Queue]:
         await queue.stop()
 
 
-@pytest.fixture(params=[_memory, _redis, _sqlite], ids=["memory", "redis", "example"])
+@pytest.fixture(params=[_memory, _redis, _nats, _sqlite], ids=["memory", "redis", "nats", "example"])
 async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
     """Every kind of queue we ship, and the example. Nothing of ours is still running when the test is over."""
     backend = request.param(request)
@@ -392,11 +455,12 @@ async def test_stop_ends_a_waiting_take_and_may_be_called_twice(backend: Backend
 
 
 async def test_a_large_message_passes_and_a_larger_one_is_refused(queue: Queue) -> None:
-    text = b'{"x":"' + b"y" * (MAX_MESSAGE_BYTES - 1000) + b'"}'
+    largest = queue.capabilities.max_message_bytes
+    text = b'{"x":"' + b"y" * (largest - 1000) + b'"}'
     await queue.publish([delivery(1, text=text)])
     (got,) = await take(queue, timeout=SOON)
     assert bytes(got.input) == text
-    too_large = b'{"x":"' + b"y" * MAX_MESSAGE_BYTES + b'"}'
+    too_large = b'{"x":"' + b"y" * largest + b'"}'
     with pytest.raises(BadRequest, match="limit"):
         await queue.publish([delivery(2), delivery(3, text=too_large)])
     with pytest.raises(BadRequest, match="limit"):
@@ -485,42 +549,42 @@ async def test_it_can_be_stopped_and_started_again(queue: Queue) -> None:
 
 async def test_ping_is_in_milliseconds(backend: Backend, queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     quarters = itertools.count()
-    monkeypatch.setattr("scrapeyard.queues.redis.queue.perf_counter", lambda: next(quarters) / 4)
+    if backend.server is not None:
+        monkeypatch.setattr(sys.modules[type(queue).__module__], "perf_counter", lambda: next(quarters) / 4)
     assert await queue.ping() == (0.0 if backend.server is None else 250.0)
 
 
 @pytest.mark.parametrize("timeout", [0.0, SOON])
 async def test_garbage_is_dropped_and_logged(backend: Backend, queue: Queue, timeout: float) -> None:
-    server = backend.need_server()
-    garbage = ("not json", '{"run_id":1}', "x", "", "[" * 5000)
-    server.command("RPUSH", "scrapeyard:l:default:normal", *garbage)
+    backend.need_server()
+    await backend.put("default", Priority.NORMAL, ("not json", '{"run_id":1}', "x", "", "[" * 5000))
     await queue.publish([delivery(1)])
     with capture_logs() as logs:
         assert numbers(await take(queue, timeout=timeout)) == [1]
-    assert [entry["event"] for entry in logs] == ["queue.dropped_message"] * 5
+    assert [entry["event"] for entry in logs] == [backend.foreign_event] * 5
     assert await queue.depth() == {}
 
 
 async def test_garbage_alone_does_not_end_a_waiting_take(backend: Backend, queue: Queue) -> None:
-    server = backend.need_server()
+    backend.need_server()
     taking = asyncio.create_task(take(queue, timeout=SOON))
     await until(lambda: backend.takers_waiting(queue) == 1)
-    server.command("RPUSH", "scrapeyard:l:default:high", "rubbish")
+    await backend.put("default", Priority.HIGH, ("rubbish",))
     await until(lambda: backend.takers_waiting(queue) == 1)
     await queue.publish([delivery(1)])
     assert numbers(await taking) == [1]
 
 
 async def test_garbage_is_never_the_oldest(backend: Backend, queue: Queue) -> None:
-    server = backend.need_server()
-    server.command("RPUSH", "scrapeyard:l:default:normal", "rubbish", "more rubbish")
+    backend.need_server()
+    await backend.put("default", Priority.NORMAL, ("rubbish", "more rubbish"))
     assert await queue.oldest("default", Priority.NORMAL) is None
     await queue.publish([delivery(1)])
     assert await queue.oldest("default", Priority.NORMAL) == 2.0
 
 
 async def test_a_key_of_another_kind_in_our_place_is_survived(backend: Backend, queue: Queue) -> None:
-    server = backend.need_server()
+    server = backend.need_redis()
     server.command("SET", "scrapeyard:l:default:normal", "a string")
     with capture_logs() as logs:
         assert await take(queue, timeout=0.1) == []
@@ -533,7 +597,7 @@ async def test_a_key_of_another_kind_in_our_place_is_survived(backend: Backend, 
 
 
 async def test_a_server_emptied_under_a_waiting_take_is_healed(backend: Backend, queue: Queue) -> None:
-    server = backend.need_server()
+    server = backend.need_redis()
     taking = asyncio.create_task(take(queue, timeout=SOON))
     await until(lambda: backend.takers_waiting(queue) == 1)
     server.command("FLUSHALL")
@@ -543,7 +607,7 @@ async def test_a_server_emptied_under_a_waiting_take_is_healed(backend: Backend,
 
 
 async def test_streams_of_an_earlier_version_are_left_alone(backend: Backend, queue: Queue) -> None:
-    server = backend.need_server()
+    server = backend.need_redis()
     server.command("XADD", "scrapeyard:q:default:normal", "*", "d", "{}")
     assert await take(queue) == []
     assert await queue.oldest("default", Priority.NORMAL) is None
@@ -556,9 +620,8 @@ async def test_two_processes_share_the_work(backend: Backend, queue: Queue) -> N
     script = (
         "import asyncio, sys\n"
         "from scrapeyard.model import Priority\n"
-        "from scrapeyard.queues.redis.queue import RedisQueue\n"
         "async def main():\n"
-        "    queue = RedisQueue(sys.argv[1], patience_seconds=float(sys.argv[2]))\n"
+        + textwrap.indent(backend.program, "    ") + "\n"
         "    await queue.start()\n"
         "    await queue.send('hello', b'up')\n"
         "    while got := await queue.take(['default'], 7, tuple(Priority), float(sys.argv[2])):\n"
@@ -638,11 +701,13 @@ async def test_start_returns_though_the_server_is_away(backend: Backend, outage:
     began = time.monotonic()
     assert await asyncio.wait_for(take(queue, timeout=0.3), SOON) == []
     assert time.monotonic() - began > 0.25
-    entering = asyncio.create_task(_first(queue, "news"))
-    server.start()
-    await until(lambda: b"news" in server.command("PUBSUB", "CHANNELS"))
-    await queue.send("news", b"hello")
-    assert await asyncio.wait_for(entering, SOON) == b"hello"
+    async with asyncio.timeout(SOON):
+        entering = asyncio.create_task(_first(queue, "news"))
+        server.start()
+        while not entering.done():
+            await queue.send("news", b"hello")
+            await asyncio.wait((entering,), timeout=0.02)
+    assert await entering == b"hello"
 
 
 async def _first(queue: Queue, channel: str) -> bytes:

@@ -16,6 +16,7 @@ from redis.exceptions import ResponseError
 from scrapeyard.errors import QueueUnavailable, QueueUncertain
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.messages import LANE, Unreadable, check_lanes, check_size, decode_delivery, encode_delivery
+from scrapeyard.queues.port import Capabilities
 from scrapeyard.queues.redis.pubsub import RedisSubscriber
 from scrapeyard.queues.redis.take import Takers
 from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost
@@ -60,6 +61,11 @@ class RedisQueue:
             patience=patience_seconds,
             log=self._log,
         )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Everything."""
+        return Capabilities()
 
     async def start(self) -> None:
         """Begins to connect and waits for it, but no longer than the patience."""
