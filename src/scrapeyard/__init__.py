@@ -21,7 +21,7 @@ child_process   Starts a program, talks with it through pipes, and ends it for c
 framed_process  Starts a helper process and talks with it in frames over stdin and stdout.
 libc            The few C library calls that Python does not offer.
 store           The database: runs, jobs, items, schedules and webhooks, on SQLite or PostgreSQL.
-queues          Carries runs and batches to workers, and messages between processes, in memory or on Redis.
+queues          Carries runs and batches to workers, and messages between processes, in memory or on a broker.
 background      Runs the background tasks of long-lived parts, stops them and logs their faults.
 redis           The connections and key names that Redis adapters share.
 sealing         Encrypts secrets before they are stored: data keys seal values, and a master key wraps the data keys.

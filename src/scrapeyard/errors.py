@@ -101,7 +101,7 @@ class Overloaded(Unavailable):
 
 
 class QueueUnavailable(Unavailable):
-    """The queue does not answer. Check REDIS_URL and the server behind it."""
+    """The queue does not answer. Check REDIS_URL or queue.url and the server behind it."""
 
     code = "queue_unavailable"
 

@@ -31,6 +31,7 @@ EXTRAS: Final = {
     "local-ai": Extra("xllamacpp", "models on this machine"),
     "masking": Extra("re2", "own patterns of personal data"),
     "mcp": Extra("mcp", "the Model Context Protocol"),
+    "nats": Extra("nats", "a queue on NATS"),
     "oidc": Extra("jwt", "tokens of an identity provider"),
     "otlp": Extra("opentelemetry.proto", "traces as protobuf and over gRPC"),
     "parquet": Extra("pyarrow", "exports as Parquet"),

@@ -173,6 +173,7 @@ class Gateway:
                 services.catalogue,
                 Lanes(services.store.workers, settings),
                 settings.repository.default,
+                services.queue,
             ),
             receivers=WebhookValidator(settings.webhooks, services.store.sealer),
             clock=services.clock,

@@ -23,10 +23,8 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     counts_exactly: bool = True
     """Whether `depth` and the number that `publish` returns are exact. If not, they are estimates some seconds old."""
     tells_oldest: bool = True
-    """Whether `oldest` can tell the age of what waits. If not, it returns None only where nothing seems to wait, and 0.0
-    elsewhere; work counts as lost when it was published long ago."""
-    delivers_once: bool = True
-    """Whether a delivery that was taken cannot come again. If not, it may, marked as redelivered."""
+    """Whether `oldest` tells the age of what waits. If not, it returns None, and callers must not conclude from it that
+    nothing waits."""
 
 
 class Queue(Protocol):

@@ -170,6 +170,7 @@ def redacted(settings: Settings) -> dict[str, Any]:
     tree = settings.model_dump(mode="json")
     for name in ("database_url", "redis_url"):
         tree[name] = hide_password(getattr(settings, name).get_secret_value())
+    tree["queue"]["url"] = hide_password(settings.queue.url.get_secret_value())
     tree["environments"]["index_url"] = hide_user(settings.environments.index_url.get_secret_value())
     repository = settings.repository
     for shown, source in zip(

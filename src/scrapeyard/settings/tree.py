@@ -30,6 +30,7 @@ from scrapeyard.settings.server import (
     LaneSettings,
     LimitSettings,
     LogSettings,
+    QueueSettings,
     RetentionSettings,
     SandboxSettings,
     TelemetrySettings,
@@ -46,8 +47,11 @@ class Settings(Section):
         SecretStr(""), description="postgresql://… or sqlite:///…; empty: SQLite in the data directory."
     )
     redis_url: SecretStr = Field(
-        SecretStr(""), description="redis://… or host:port; empty: a queue in memory, for one process."
+        SecretStr(""),
+        description="redis://… or host:port: the queue, unless `queue.url` names another broker, and what processes "
+        "share: rates of sites, budgets, limits and cached pages; empty: each process keeps its own.",
     )
+    queue: QueueSettings = branch()
     gateway: GatewaySettings = branch()
     clients: ClientSettings = branch()
     oidc: OidcSettings = branch()
@@ -77,6 +81,11 @@ class Settings(Section):
     telemetry: TelemetrySettings = branch()
     alerts: AlertSettings = branch()
     _origins: SettingOrigins = PrivateAttr(default_factory=SettingOrigins)
+
+    @property
+    def has_broker(self) -> bool:
+        """Whether several processes can meet: on Redis, or on the broker of `queue.url`."""
+        return bool(self.queue.url.get_secret_value() or self.redis_url.get_secret_value())
 
     def keep_origins(self, origins: SettingOrigins) -> None:
         """Remember the sources that the tree was read from."""

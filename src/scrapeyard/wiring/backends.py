@@ -10,6 +10,7 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.results.masking import Masking
 from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.settings import Settings
+from scrapeyard.settings.server import QueueSettings
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.metrics import Metrics
 from scrapeyard.wiring.data_folder import DATABASE, make_data_folder
@@ -50,13 +51,26 @@ def make_masters(settings: Settings) -> "Masters":
 
 
 def make_queue(settings: Settings) -> Queue:
-    """Redis when the settings name one, otherwise a queue in this process."""
+    """On the broker of `queue.url`, else on Redis, else in this process. Raises SettingsInvalid."""
+    if settings.queue.url.get_secret_value():
+        return _on_broker(settings.queue)
     url = settings.redis_url.get_secret_value()
     if not url:
         return MemoryQueue()
     from scrapeyard.wiring.on_redis import RedisQueue  # noqa: PLC0415 - an extra
 
     return RedisQueue(url)
+
+
+def _on_broker(queue: QueueSettings) -> Queue:
+    from scrapeyard.queues.nats.queue import NatsQueue  # noqa: PLC0415 - an extra
+
+    return NatsQueue(
+        queue.url.get_secret_value(),
+        prefix=queue.prefix,
+        replicas=queue.replicas,
+        ca_file=str(queue.ca_file or ""),
+    )
 
 
 def make_limiter(settings: Settings) -> "ClientLimiter":

@@ -46,7 +46,7 @@ async def start_schedules(
         queue=queue,
         creation=desk.creation,
         control=desk.control,
-        builder=RunBuilder(catalogue, Lanes(store.workers, settings), settings.repository.default),
+        builder=RunBuilder(catalogue, Lanes(store.workers, settings), settings.repository.default, queue),
         receivers=WebhookValidator(settings.webhooks, store.sealer),
         cancelling=Cancelling(store.runs, queue, recorder),
         clock=clock,

@@ -13,6 +13,7 @@ import msgspec
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.extras import missing
 from scrapeyard.settings import Settings
+from scrapeyard.settings.server import BROKERS
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.wiring.data_folder import lock_data_folder
 
@@ -46,13 +47,14 @@ def build_type_info() -> None:
                 continue
 
 
-def load(roles: tuple[Role, ...], redis_url: str, *, jobs_only: bool) -> None:
+def load(roles: tuple[Role, ...], settings: Settings, *, jobs_only: bool) -> None:
     """Import what these roles need beyond this module, so that the type information of all Structs is built before the
-    first thread is started. Raises SettingsInvalid if Redis's packages are not installed."""
-    if redis_url:
-        if words := missing("redis"):
-            raise SettingsInvalid(f"redis_url: {words}")
-        import_module("scrapeyard.wiring.on_redis")
+    first thread is started. Raises SettingsInvalid if the packages of a broker are not installed."""
+    if settings.redis_url.get_secret_value():
+        _load_extra("redis", "redis_url", "scrapeyard.wiring.on_redis")
+    if url := settings.queue.url.get_secret_value():
+        broker = BROKERS[url.partition("://")[0]]
+        _load_extra(broker, "queue.url", f"scrapeyard.queues.{broker}.queue")
     if "gateway" in roles:
         import_module("scrapeyard.gateway.server")
     if "worker" in roles:
@@ -60,6 +62,12 @@ def load(roles: tuple[Role, ...], redis_url: str, *, jobs_only: bool) -> None:
     if "dispatcher" in roles and not jobs_only:
         import_module("scrapeyard.wiring.duties")
     build_type_info()
+
+
+def _load_extra(extra: str, setting: str, module: str) -> None:
+    if words := missing(extra):
+        raise SettingsInvalid(f"{setting}: {words}")
+    import_module(module)
 
 
 async def patiently(start: Callable[[], Awaitable[None]]) -> None:
@@ -79,7 +87,7 @@ async def patiently(start: Callable[[], Awaitable[None]]) -> None:
 
 def is_alone(settings: Settings) -> bool:
     """Whether this process alone uses its database: the one in the data directory, which `only_one` locks."""
-    return not settings.redis_url.get_secret_value() and not settings.database_url.get_secret_value()
+    return not settings.has_broker and not settings.database_url.get_secret_value()
 
 
 @contextmanager
@@ -87,8 +95,8 @@ def only_one(settings: Settings, roles: tuple[Role, ...]) -> Iterator[None]:
     """Refuse a second process: with a queue in memory, one process must have all roles and the data directory alone."""
     if set(roles) not in (set(ALL_ROLES), set(LOCAL_ROLES)):
         raise SettingsInvalid(
-            "redis_url: a gateway, worker or dispatcher on its own needs Redis to meet the others; set REDIS_URL, "
-            "or use `scrapeyard up` for all of them in one process"
+            "redis_url: a gateway, worker or dispatcher on its own needs Redis or another broker to meet the others; "
+            "set REDIS_URL or queue.url, or use `scrapeyard up` for all of them in one process"
         )
     with lock_data_folder(settings.data_dir.resolve()):
         yield

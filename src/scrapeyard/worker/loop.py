@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from scrapeyard import __version__
 from scrapeyard.background import Background
-from scrapeyard.errors import StoreUnavailable, Unavailable
+from scrapeyard.errors import BadRequest, StoreUnavailable, Unavailable
 from scrapeyard.model import (
     Cancel,
     CancelJob,
@@ -333,7 +333,7 @@ class Worker:
         told = replace(outcome, logs=(), steps=())
         try:
             await self._queue.send(channels.replies(delivery.reply_to), channels.encode(told))
-        except Unavailable as error:
+        except (Unavailable, BadRequest) as error:
             log.warning("worker.reply_lost", run=delivery.run_id, error=error.message)
 
     def _report(self, delivery: Delivery, outcome: Outcome) -> None:

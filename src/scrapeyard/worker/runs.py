@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 from scrapeyard.blobs import keys
 from scrapeyard.engines.politeness.verdicts import wait_asked_by
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.errors import FetchFailed, Unavailable
+from scrapeyard.errors import BadRequest, FetchFailed, Unavailable
 from scrapeyard.model import (
     Artifact,
     Delivery,
@@ -377,5 +377,5 @@ class LiveEvents:
         """Best effort: if the queue is away the event is lost, and `/logs` has it later."""
         try:
             await self._queue.send(messages.events(self._run_id), msgspec.json.encode(message))
-        except Unavailable as error:
+        except (Unavailable, BadRequest) as error:
             log.debug("worker.event_lost", run=self._run_id, error=error.message)

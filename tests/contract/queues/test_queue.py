@@ -122,7 +122,8 @@ def _redis(request: pytest.FixtureRequest) -> Backend:
         make=lambda: RedisQueue(server.url, patience_seconds=SOON),
         takers_waiting=lambda _queue: _blocked(server),
         server=server,
-        program="from scrapeyard.queues.redis.queue import RedisQueue\nqueue = RedisQueue(sys.argv[1], patience_seconds=600)",
+        program="from scrapeyard.queues.redis.queue import RedisQueue\n"
+        "queue = RedisQueue(sys.argv[1], patience_seconds=600)",
         put=put,
         foreign_event="queue.dropped_message",
     )
@@ -620,8 +621,7 @@ async def test_two_processes_share_the_work(backend: Backend, queue: Queue) -> N
     script = (
         "import asyncio, sys\n"
         "from scrapeyard.model import Priority\n"
-        "async def main():\n"
-        + textwrap.indent(backend.program, "    ") + "\n"
+        "async def main():\n" + textwrap.indent(backend.program, "    ") + "\n"
         "    await queue.start()\n"
         "    await queue.send('hello', b'up')\n"
         "    while got := await queue.take(['default'], 7, tuple(Priority), float(sys.argv[2])):\n"

@@ -42,7 +42,9 @@ class Desk:
         gateway, store = stand.gateway, stand.store
         self.starter = TemplateStarter(
             store=store, queue=stand.queue, creation=gateway.jobs.creation, control=gateway.jobs.control,
-            builder=RunBuilder(stand.services.catalogue, Lanes(store.workers, Settings()), "builtin/page"),
+            builder=RunBuilder(
+                stand.services.catalogue, Lanes(store.workers, Settings()), "builtin/page", stand.services.queue
+            ),
             receivers=WebhookValidator(stand.settings.webhooks, store.sealer),
             cancelling=gateway.cancelling, clock=clock,
         )  # fmt: skip

@@ -20,6 +20,7 @@ from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.model import ExitReason, Limits, Outcome, Run, RunStatus, RunWait, Scraper, ScraperRef, Timing
 from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
+from scrapeyard.queues.port import MAX_MESSAGE_BYTES
 from scrapeyard.settings import GatewaySettings
 
 URL = "https://a.example"
@@ -73,14 +74,14 @@ def test_a_traceparent_is_made_when_none_is_usable(given: str | None) -> None:
 @pytest.mark.parametrize("schema", [{"type": "nonsense"}, {"$ref": "http://127.0.0.1:9/schema.json"}, {"pattern": "("}])
 def test_a_schema_that_cannot_be_used_is_the_scrapers_fault(schema: dict[str, Any]) -> None:
     with pytest.raises(ScraperInvalid, match="input schema"):
-        InputChecks().check(a_scraper(schema), {})
+        InputChecks(MemoryQueue()).check(a_scraper(schema), {})
 
 
 def test_an_input_with_many_faults_lists_some_of_them_cut() -> None:
     schema = {"type": "object", "additionalProperties": {"type": "integer"}}
     given = {character * 900: "x" * 5000 for character in string.ascii_letters}
     with pytest.raises(InputInvalid) as caught:
-        InputChecks().check(a_scraper(schema), given)
+        InputChecks(MemoryQueue()).check(a_scraper(schema), given)
     errors = caught.value.details["errors"]
     assert 1 <= len(errors) <= 20
     assert all(len(error["path"]) <= 200 and len(error["message"]) <= 500 for error in errors)
@@ -91,14 +92,14 @@ def test_an_input_too_deep_to_check_is_refused() -> None:
     for _ in range(50_000):
         deep = {"a": deep}
     with pytest.raises(InputInvalid, match="cannot be"):
-        InputChecks().check(a_scraper({"type": "object"}), deep)
+        InputChecks(MemoryQueue()).check(a_scraper({"type": "object"}), deep)
 
 
 def test_an_input_without_a_schema_is_still_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "MAX_INPUT_BYTES", 100)
-    assert bytes(InputChecks().check(a_scraper({}), {"a": 1})) == b'{"a":1}'
+    monkeypatch.setattr(admission, "REST_BYTES", MAX_MESSAGE_BYTES - 100)
+    assert bytes(InputChecks(MemoryQueue()).check(a_scraper({}), {"a": 1})) == b'{"a":1}'
     with pytest.raises(InputInvalid, match="at most 100"):
-        InputChecks().check(a_scraper({}), {"a": "x" * 100})
+        InputChecks(MemoryQueue()).check(a_scraper({}), {"a": "x" * 100})
 
 
 def test_an_outcome_survives_the_wire_with_its_result_byte_for_byte() -> None:

@@ -13,6 +13,7 @@ from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.model import Priority, RunStatus, Scraper, ScraperRef
 from scrapeyard.model.identity import EVERYONE
 from scrapeyard.queues.deliveries import deliver
+from scrapeyard.queues.memory import MemoryQueue
 
 START = 1_800_000_000.0
 SCRAPER = Scraper(ref=ScraperRef(id="shop/product", version="1.2.0"), folder=Path("/files"))
@@ -24,7 +25,7 @@ async def choose(lane: str | None, _: Scraper) -> str:
 
 def builder(catalogue: Any) -> RunBuilder:
     lanes: Any = SimpleNamespace(choose=choose)
-    return RunBuilder(catalogue, lanes, "builtin/page")
+    return RunBuilder(catalogue, lanes, "builtin/page", MemoryQueue())
 
 
 def asked(**call: Any) -> ScrapeRequest:

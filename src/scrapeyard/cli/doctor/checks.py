@@ -25,8 +25,10 @@ from scrapeyard.cli.runs.local import LocalYard, open_yard
 from scrapeyard.errors import ScrapeyardError, refuses_certificate
 from scrapeyard.extras import EXTRAS, install, is_installed, missing
 from scrapeyard.model import ExitReason
+from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
 from scrapeyard.sandbox.port import Wall
 from scrapeyard.settings import Settings, hide_password
+from scrapeyard.settings.server import BROKERS
 from scrapeyard.store.database.database import UNTRUSTED, Database
 from scrapeyard.store.database.migrate import HEAD, revision
 
@@ -234,27 +236,43 @@ async def check_store(settings: Settings) -> CheckResult:
 
 
 async def check_queue(settings: Settings) -> CheckResult:
-    """Whether Redis answers, where the settings name one."""
-    url = settings.redis_url.get_secret_value()
+    """Whether the broker answers, where the settings name one."""
+    name, url = "queue.url", settings.queue.url.get_secret_value()
     if not url:
-        return ok("queue", "in memory, for one process; set REDIS_URL for several")
-    if words := missing("redis"):
-        return fail("queue", words, f"run: {install('redis')}")
-    from scrapeyard.queues.redis.queue import RedisQueue
+        name, url = "REDIS_URL", settings.redis_url.get_secret_value()
+    if not url:
+        return ok("queue", "in memory, for one process; set REDIS_URL or queue.url for several")
+    extra = BROKERS.get(url.partition("://")[0], "redis")
+    if words := missing(extra):
+        return fail("queue", words, f"run: {install(extra)}")
+    from scrapeyard.wiring.backends import make_queue
 
     shown = hide_password(url)
     try:
-        queue = RedisQueue(url)
+        queue = make_queue(settings)
     except ScrapeyardError as error:
-        return fail("queue", error.message, "correct REDIS_URL")
+        return fail("queue", error.message, f"correct {name}")
     try:
         await queue.start()
         async with asyncio.timeout(PATIENCE_SECONDS):
-            return ok("queue", f"{shown}{_tls_words(url)}, {await queue.ping():.1f} ms")
+            words = f"{shown}{_tls_words(url)}, {await queue.ping():.1f} ms{_limit_words(queue)}"
+        if settings.redis_url.get_secret_value():
+            return ok("queue", words)
+        return warn("queue", f"{words}; {_NOT_SHARED}", "set REDIS_URL too; see docs/brokers.md")
     except (ScrapeyardError, TimeoutError) as error:
-        return fail("queue", f"{shown}: {error or 'no answer'}", "check REDIS_URL and the server behind it")
+        return fail("queue", f"{shown}: {error or 'no answer'}", f"check {name} and the server behind it")
     finally:
         await queue.stop()
+
+
+_NOT_SHARED = (
+    "without Redis each process keeps its own rates of sites, budgets of jobs, limits of clients and cached pages"
+)
+
+
+def _limit_words(queue: Queue) -> str:
+    largest = queue.capabilities.max_message_bytes
+    return "" if largest == MAX_MESSAGE_BYTES else f", messages up to {largest // 1024} KiB"
 
 
 def _tls_words(url: str) -> str:
@@ -264,6 +282,8 @@ def _tls_words(url: str) -> str:
     if place.scheme == "rediss":
         return ", TLS not verified" if options.get("ssl_cert_reqs") == "none" else ", TLS verified"
     if place.scheme.startswith("postgres") and options.get("sslmode", "").startswith("verify-"):
+        return ", TLS verified"
+    if place.scheme == "tls":
         return ", TLS verified"
     if place.scheme in ("sqlite", "unix", "") or is_loopback(place.hostname or ""):
         return ""

@@ -19,6 +19,9 @@ log = get_log("dispatch")
 job_log = get_log("jobs")
 GRACE_SECONDS = 5.0
 """Younger work may be between the queue and a row that says running."""
+UNTOLD_SECONDS = 60.0
+"""On a broker that cannot tell what waits longest, work that was published this long ago counts as lost. If it still
+waits, the second delivery is dropped when it is taken."""
 _LEAST = 500
 _MOST = 16_000
 
@@ -42,8 +45,10 @@ class QueuedWork(Protocol):
 P = TypeVar("P", bound=QueuedWork)
 
 
-async def missing(queue: Queue, published: Sequence[P]) -> list[P]:
+async def missing(queue: Queue, published: Sequence[P], now: float) -> list[P]:
     """Those that the queue does not hold any more."""
+    if not queue.capabilities.tells_oldest:
+        return [one for one in published if one.queued_at < now - UNTOLD_SECONDS]
     oldest: dict[tuple[str, Priority], float | None] = {}
     found = []
     for one in published:
@@ -108,7 +113,7 @@ class LostDeliveries:
         now = self._clock()
         due = await self._runs.due(now, now - GRACE_SECONDS, self._page.limit)
         later = [run for run in due if run.not_before is not None]
-        lost = self._suspects.confirm(await missing(self._queue, [run for run in due if run.not_before is None]))
+        lost = self._suspects.confirm(await missing(self._queue, [run for run in due if run.not_before is None], now))
         if not self._suspects.any:
             self._page.seen(len(due))
         if lost:
@@ -142,7 +147,7 @@ class LostBatches:
         """One round."""
         now = self._clock()
         queued = await self._store.batches.queued(now - GRACE_SECONDS, self._page.limit)
-        lost = self._suspects.confirm(await missing(self._queue, queued))
+        lost = self._suspects.confirm(await missing(self._queue, queued, now))
         if not self._suspects.any:
             self._page.seen(len(queued))
         if lost:

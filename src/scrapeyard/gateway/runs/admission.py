@@ -17,22 +17,23 @@ from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.policies import Policy, fetching_of
 from scrapeyard.model import Priority, Run, RunStatus, Scraper, new_id
 from scrapeyard.model.lanes import DEFAULT_LANE, ScraperLanes
-from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
+from scrapeyard.queues.port import Queue
 from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused, spell_urls
 from scrapeyard.repository.port import Catalogue, find
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import WorkerStore
 from scrapeyard.store.ports.runs import RunStore
 
-MAX_INPUT_BYTES = MAX_MESSAGE_BYTES - 65_536
-"""Leaves room for the rest of the delivery."""
+REST_BYTES = 65_536
+"""Room for the rest of the delivery."""
 MAX_PATH = 200
 
 
 class InputChecks:
     """Checks inputs and packs them for the queue."""
 
-    def __init__(self) -> None:
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
         self._checker = InputChecker()
 
     def check(self, scraper: Scraper, given: Mapping[str, Any], place: str = "/input") -> Raw:
@@ -44,7 +45,7 @@ class InputChecks:
             raise ScraperInvalid(f"{scraper.ref}: its input schema is wrong: {error}") from None
         if faults:
             raise _invalid(faults, place)
-        return _packed(given)
+        return _packed(given, self._queue.capabilities.max_message_bytes - REST_BYTES)
 
 
 def _invalid(faults: list[dict[str, str]], place: str) -> InputInvalid:
@@ -53,13 +54,13 @@ def _invalid(faults: list[dict[str, str]], place: str) -> InputInvalid:
     return InputInvalid(detail, errors=errors)
 
 
-def _packed(given: Mapping[str, Any]) -> Raw:
+def _packed(given: Mapping[str, Any], most: int) -> Raw:
     try:
         packed = msgspec.json.encode(given)
     except (OverflowError, RecursionError, ValueError) as error:
         raise InputInvalid(f"the input cannot be sent on: {error}") from None
-    if len(packed) > MAX_INPUT_BYTES:
-        raise InputInvalid(f"the input has {len(packed)} bytes; at most {MAX_INPUT_BYTES} can be delivered")
+    if len(packed) > most:
+        raise InputInvalid(f"the input has {len(packed)} bytes; at most {most} can be delivered")
     return Raw(packed)
 
 
@@ -188,11 +189,11 @@ class QueueShare:
 class RunBuilder:
     """Builds runs from calls. A refused call leaves nothing behind."""
 
-    def __init__(self, catalogue: Catalogue, lanes: Lanes, default_scraper: str) -> None:
+    def __init__(self, catalogue: Catalogue, lanes: Lanes, default_scraper: str, queue: Queue) -> None:
         self._catalogue = catalogue
         self._lanes = lanes
         self._default = default_scraper
-        self._inputs = InputChecks()
+        self._inputs = InputChecks(queue)
 
     async def build(self, asked: ScrapeRequest, reply_to: str, now: float) -> tuple[Run, ...]:
         """One queued run for each input, in order, not yet written or published anywhere. `reply_to` is the gateway

@@ -92,7 +92,7 @@ class Scraping:
         self._traces = traces
         self._receivers = WebhookValidator(settings.webhooks, store.sealer)
         lanes = Lanes(store.workers, settings)
-        self._builder = RunBuilder(catalogue, lanes, settings.repository.default)
+        self._builder = RunBuilder(catalogue, lanes, settings.repository.default, queue)
         self._backlog = Backlog(queue, settings.gateway.max_backlog)
         self._shares = QueueShare(store.runs, settings.gateway.max_backlog, settings.clients.queue_share)
 

@@ -42,10 +42,10 @@ class NatsServers:
                 "percent-encode special characters in the password"
             ) from None
         user, _, password = login.partition(":")
-        self._login = {"token": unquote(user)} if user and not password else {}
+        self._login: dict[str, Any] = {"token": unquote(user)} if user and not password else {}
         if password:
             self._login = {"user": unquote(user), "password": unquote(password)}
-        self._tls = {"tls": _trusting(ca_file)} if scheme == "tls" else {}
+        self._tls: dict[str, Any] = {"tls": _trusting(ca_file)} if scheme == "tls" else {}
 
     async def connect(self, client: Client, **callbacks: Any) -> None:
         """Tries every host twice. The library's own reconnecting is off: requests under way would not learn of it."""
@@ -107,14 +107,13 @@ class NatsLink:
 
     async def ready(self, until: float) -> Client:
         """The connection, as soon as there is one. Raises NatsLost when there is none at `until`, in loop time."""
-        if not self._ready.is_set():
-            try:
-                async with asyncio.timeout_at(until):
+        try:
+            async with asyncio.timeout_at(until):
+                while (client := self.client) is None:
                     await self._ready.wait()
-            except TimeoutError:
-                raise NatsLost(self._why) from None
-        assert self._client is not None
-        return self._client
+        except TimeoutError:
+            raise NatsLost(self._why) from None
+        return client
 
     @property
     def client(self) -> Client | None:
@@ -132,7 +131,7 @@ class NatsLink:
         Requests of one connection reach the server in the order of the calls.
         """
         token = str(next(self._numbers))
-        answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
         self._answers[token] = answer
         try:
             async with asyncio.timeout_at(until):

@@ -1,10 +1,12 @@
 """The queue on NATS JetStream: a stream with a subject for each lane and priority, and core NATS for small messages."""
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from time import perf_counter
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -38,7 +40,8 @@ USUAL_PAYLOAD = 1024 * 1024
 """What a server takes unless its file says otherwise (`max_payload`)."""
 HEADER_BYTES = 512
 """Room for our headers: they count as payload."""
-ACK_WAIT_SECONDS = 30.0
+ACK_WAIT_SECONDS = 5.0
+"""A message that no process confirmed by then comes again: it went to a take that was called off at that moment."""
 DEAD_LETTERS = 10_000
 DEAD_DAYS = 14
 _FRESH_SECONDS = 0.05
@@ -165,7 +168,7 @@ class NatsQueue:
         try:
             client = await self._link.ready(until)
             await client.publish(self._channel(channel), message)
-            await self._link.during(client.flush(max(0.001, self._patience)), until)
+            await self._link.during(client.flush(max(1, math.ceil(self._patience))), until)
         except (NatsLost, NatsError, OSError) as error:
             raise QueueUnavailable(f"the queue does not answer: {error}") from None
 
@@ -249,7 +252,7 @@ class NatsQueue:
         fresh = perf_counter() + _FRESH_SECONDS
         self._fresh_until = dict.fromkeys(self._known, fresh)
 
-    async def _ask_json(self, api: str, question: object) -> dict[str, object] | None:
+    async def _ask_json(self, api: str, question: object) -> dict[str, Any] | None:
         """The answer of JetStream's API; None when there is no such thing."""
         loop, until = asyncio.get_running_loop(), self._until()
         while True:
@@ -261,13 +264,13 @@ class NatsQueue:
                 if loop.time() >= until:
                     raise QueueUnavailable(f"the queue does not answer: {error}") from None
                 await asyncio.sleep(0.01)
-        found: dict[str, object] = msgspec.json.decode(answer.data)
-        error = found.get("error")
-        if isinstance(error, dict):
-            if error.get("code") == 404:
-                return None
-            raise QueueUnavailable(f"the queue refused: {str(error.get('description'))[:200]}")
-        return found
+        found: dict[str, Any] = msgspec.json.decode(answer.data)
+        refusal = found.get("error")
+        if refusal is None:
+            return found
+        if refusal.get("code") == 404:
+            return None
+        raise QueueUnavailable(f"the queue refused: {str(refusal.get('description'))[:200]}")
 
     async def _greet(self, client: Client) -> None:
         """Prepare a new connection: the streams, the subscriptions of everyone who listens."""
@@ -333,7 +336,9 @@ class NatsQueue:
         dead = f"{self._prefix}.dead"
         await self._link.ask(client, dead, msg.data, until, Scrapeyard_Subject=msg.subject, Scrapeyard_Error=_line(why))
         await self._link.ask(client, msg.reply, b"+TERM", until)
-        self._log.warning("queue.dead_letter", channel=msg.subject, error=why, dead_letters=f"stream {self._prefix}-dead")
+        self._log.warning(
+            "queue.dead_letter", channel=msg.subject, error=why, dead_letters=f"stream {self._prefix}-dead"
+        )
 
     async def _subscribe_now(self, channel: str) -> None:
         """While there is no connection nothing need be said: the next one begins with all subscriptions."""
@@ -364,9 +369,8 @@ class NatsQueue:
     def _check_size(self, message: bytes) -> bytes:
         most = self.capabilities.max_message_bytes
         if len(check_size(message)) > most:
-            raise BadRequest(
-                f"a message of {len(message)} bytes is over the queue's limit of {most}; raise max_payload of the server"
-            )
+            words = f"a message of {len(message)} bytes is over the queue's limit of {most}"
+            raise BadRequest(f"{words}; raise max_payload of the NATS server")
         return message
 
     def _list(self, lane: str, priority: Priority) -> NatsList:

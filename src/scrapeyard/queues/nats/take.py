@@ -37,29 +37,51 @@ class NatsList(Struct, frozen=True):
 class _Pull:
     """Messages that come for one take, in order. What comes after it has ended goes back to the server."""
 
-    def __init__(self, lists: Sequence[NatsList]) -> None:
-        self._places = {one.subject: place for place, one in enumerate(lists)}
+    def __init__(self, client: Client, lists: Sequence[NatsList]) -> None:
+        self.client = client
+        self.lists = lists
         self.messages: list[tuple[int, Msg]] = []
-        self.ended = False
-        self.answered = 0
-        """How many pulls the server has said the last word to."""
-        self.came = asyncio.Event()
+        """Each with the place of its list."""
+        self._places = {one.subject: place for place, one in enumerate(lists)}
+        self._inbox = client.new_inbox()
+        self._subscription: Subscription | None = None
+        self._answered = 0
+        self._ended = False
+        self._came = asyncio.Event()
 
-    async def receive(self, msg: Msg) -> None:
+    async def start(self) -> None:
+        """Listen for messages."""
+        self._subscription = await self.client.subscribe(self._inbox, cb=self._receive)
+
+    async def ask(self, one: NatsList, **what: object) -> None:
+        """Ask for messages of a list."""
+        await self.client.publish(one.pull, msgspec.json.encode(what), reply=self._inbox)
+
+    async def have(self, count: int, lists: int) -> None:
+        """Wait until there are so many messages, or so many lists were answered with the last word since this call."""
+        enough = self._answered + lists
+        while len(self.messages) < count and self._answered < enough:
+            self._came.clear()
+            await self._came.wait()
+
+    def end(self) -> None:
+        """Nobody waits for more."""
+        self._ended = True
+
+    async def close(self) -> None:
+        """Withdraw what was asked, so that it takes nothing for nobody."""
+        if self._subscription is not None:
+            await self._subscription.drain()  # type: ignore[no-untyped-call]
+
+    async def _receive(self, msg: Msg) -> None:
         """Called by the library, one message after the other."""
         if msg.headers and "Status" in msg.headers:
-            self.answered += 1
-        elif self.ended:
+            self._answered += 1
+        elif self._ended:
             await msg.nak()
         else:
             self.messages.append((self._places[msg.subject], msg))
-        self.came.set()
-
-    async def until(self, met: Callable[[], bool]) -> None:
-        """Wait until this holds; it is asked after each message."""
-        while not met():
-            self.came.clear()
-            await self.came.wait()
+        self._came.set()
 
 
 class NatsTakers:
@@ -140,63 +162,51 @@ class NatsTakers:
     async def _attempt(self, client: Client, lists: Sequence[NatsList], count: int, until: float) -> list[Msg]:
         loop = asyncio.get_running_loop()
         await self._ensure(client, lists)
-        pull, inbox = _Pull(lists), client.new_inbox()
-        subscription = await client.subscribe(inbox, cb=pull.receive)
+        pull = _Pull(client, lists)
         try:
-            found = await self._present(client, pull, inbox, lists, count, loop.time() + self._patience)
+            await pull.start()
+            found = await self._present(pull, count)
             if not found and (left := until - loop.time()) > 0:
-                found = await self._wait(client, pull, inbox, lists, min(left, LONGEST_PULL_SECONDS))
-            pull.messages = [(number, msg) for number, msg in pull.messages if msg not in found]
+                found = await self._wait(pull, min(left, LONGEST_PULL_SECONDS))
+            pull.messages = [(place, msg) for place, msg in pull.messages if msg not in found]
             return found
         finally:
-            pull.ended = True
+            pull.end()
             aside = self._returning if pull.messages else self._settling
-            aside.spawn(self._close(client, pull, subscription), name="nats-close-pull")
+            aside.spawn(self._close(pull), name="nats-close-pull")
 
-    async def _present(
-        self, client: Client, pull: _Pull, inbox: str, lists: Sequence[NatsList], count: int, until: float
-    ) -> list[Msg]:
+    async def _present(self, pull: _Pull, count: int) -> list[Msg]:
         """What the lists hold now, the first list first."""
+        until = asyncio.get_running_loop().time() + self._patience
         found: list[Msg] = []
-        for number, one in enumerate(lists):
-            wanted, answered = count - len(found), pull.answered
-            if wanted <= 0:
+        for place, one in enumerate(pull.lists):
+            if len(found) >= count:
                 break
-            ask = msgspec.json.encode({"batch": wanted, "no_wait": True})
-            await client.publish(one.pull, ask, reply=inbox)
-            await self._link.during(
-                pull.until(lambda: len(pull.messages) >= count or pull.answered > answered), until  # noqa: B023
-            )
-            here = [msg for place, msg in pull.messages if place == number]
-            found += await self._readable(client, pull, here)
+            before = len(pull.messages)
+            wanted = count - len(found)
+            await pull.ask(one, batch=wanted, no_wait=True)
+            await self._link.during(pull.have(before + wanted, 1), until)
+            found += await self._readable(pull, [msg for at, msg in pull.messages if at == place])
         return found
 
-    async def _wait(
-        self, client: Client, pull: _Pull, inbox: str, lists: Sequence[NatsList], seconds: float
-    ) -> list[Msg]:
+    async def _wait(self, pull: _Pull, seconds: float) -> list[Msg]:
         """One message, the most urgent of those that came together; the others go back."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        pull.answered = 0
-        ask = msgspec.json.encode({"batch": 1, "expires": int(seconds * 1e9)})
-        for one in lists:
-            await client.publish(one.pull, ask, reply=inbox)
+        for one in pull.lists:
+            await pull.ask(one, batch=1, expires=int(seconds * 1e9))
         self.waiting += 1
         try:
-            over = until + self._patience
-            await self._link.during(pull.until(lambda: bool(pull.messages) or pull.answered >= len(lists)), over)
-            if not pull.messages:
-                return []
+            await self._link.during(pull.have(1, len(pull.lists)), loop.time() + seconds + self._patience)
             # what was published together comes together, but not in order: each list has a consumer of its own
-            await self._link.during(client.flush(), loop.time() + self._patience)
+            await self._link.during(pull.client.flush(), loop.time() + self._patience)
         finally:
             self.waiting -= 1
         for _, msg in sorted(pull.messages, key=lambda came: came[0]):
-            if found := await self._readable(client, pull, [msg]):
+            if found := await self._readable(pull, [msg]):
                 return found
         return []
 
-    async def _readable(self, client: Client, pull: _Pull, messages: Sequence[Msg]) -> list[Msg]:
+    async def _readable(self, pull: _Pull, messages: Sequence[Msg]) -> list[Msg]:
         found = []
         for msg in messages:
             try:
@@ -204,14 +214,13 @@ class NatsTakers:
                 found.append(msg)
             except Unreadable as error:
                 pull.messages = [each for each in pull.messages if each[1] is not msg]
-                await self._bury(client, msg, str(error)[:200])
+                await self._bury(pull.client, msg, str(error)[:200])
         return found
 
-    async def _close(self, client: Client, pull: _Pull, subscription: Subscription) -> None:
-        """Withdraw the pulls, so that they take nothing for nobody, and return what nobody took."""
+    async def _close(self, pull: _Pull) -> None:
         with suppress(NatsLost):
-            await self._link.during(subscription.drain(), asyncio.get_running_loop().time() + _GRACE_SECONDS)
-        await self._say(client, [msg for _, msg in pull.messages], b"-NAK")
+            await self._link.during(pull.close(), asyncio.get_running_loop().time() + _GRACE_SECONDS)
+        await self._say(pull.client, [msg for _, msg in pull.messages], b"-NAK")
 
     def _keep(self, client: Client | None, messages: Sequence[Msg]) -> list[Delivery]:
         """The deliveries, acknowledged. One that was handed out before must be claimed in the store first."""

@@ -6,7 +6,7 @@ from contextlib import aclosing, suppress
 
 from scrapeyard.background import Background
 from scrapeyard.engines.browser.port import BrowserContext
-from scrapeyard.errors import FetchFailed, Unavailable
+from scrapeyard.errors import BadRequest, FetchFailed, Unavailable
 from scrapeyard.queues.messages import live
 from scrapeyard.queues.port import Queue
 
@@ -81,7 +81,7 @@ class LiveViews:
             view.sending, view.last = None, b""
 
     async def _send(self, run_id: str, picture: bytes) -> None:
-        with suppress(Unavailable):
+        with suppress(Unavailable, BadRequest):
             await self._queue.send(live(run_id), picture)
 
 
