@@ -125,7 +125,10 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "unavailable": ("Something we depend on is away", "Try again after the seconds in Retry-After."),
     "overloaded": ("Too many runs wait", "Slow down and try again after Retry-After, or add workers."),
     "too_many_waiting": ("Too many calls wait", 'Try again after Retry-After, or send `"wait": 0` and poll.'),
-    "queue_unavailable": ("The queue does not answer", "Try again after Retry-After; the operator checks REDIS_URL or queue.url."),
+    "queue_unavailable": (
+        "The queue does not answer",
+        "Try again after Retry-After; the operator checks REDIS_URL or queue.url.",
+    ),
     "store_unavailable": (
         "The database does not answer",
         "Try again after Retry-After; the operator checks DATABASE_URL.",

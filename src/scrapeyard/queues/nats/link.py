@@ -130,14 +130,27 @@ class NatsLink:
 
         Requests of one connection reach the server in the order of the calls.
         """
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        msg = await self._answer(
+            client, lambda inbox: client.publish(subject, payload, reply=inbox, headers=named or None), until
+        )
+        if msg.headers and msg.headers.get("Status") == _NO_RESPONDERS:
+            raise NatsLost(NO_JETSTREAM)
+        return msg
+
+    async def echo(self, client: Client, until: float) -> None:
+        """Wait until the server has done everything that was said before. The library's `flush` sends its PING ahead of
+        what it has not written yet, and breaks the connection when it is cancelled. Raises NatsLost."""
+        await self._answer(client, lambda inbox: client.publish(inbox, b""), until)
+
+    async def _answer(self, client: Client, say: Callable[[str], Awaitable[None]], until: float) -> Msg:
         token = str(next(self._numbers))
         answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
         self._answers[token] = answer
         try:
             async with asyncio.timeout_at(until):
-                named = {name.replace("_", "-"): text for name, text in headers.items()}
-                await client.publish(subject, payload, reply=f"{self._inbox}.{token}", headers=named or None)
-                msg = await answer
+                await say(f"{self._inbox}.{token}")
+                return await answer
         except TimeoutError:
             if client is self._client:
                 self.drop()
@@ -146,9 +159,6 @@ class NatsLink:
             raise NatsLost(str(error) or type(error).__name__) from None
         finally:
             self._answers.pop(token, None)
-        if msg.headers and msg.headers.get("Status") == _NO_RESPONDERS:
-            raise NatsLost(NO_JETSTREAM)
-        return msg
 
     async def during(self, work: Coroutine[Any, Any, T], until: float) -> T:
         """What the work returns. Raises NatsLost when the connection is lost or the time is over before it ends."""

@@ -1,10 +1,9 @@
 """The queue on NATS JetStream: a stream with a subject for each lane and priority, and core NATS for small messages."""
 
 import asyncio
-import math
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from time import perf_counter
 from typing import Any
 from uuid import uuid4
@@ -12,7 +11,6 @@ from uuid import uuid4
 import msgspec
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.js.api import (
     AckPolicy,
@@ -26,9 +24,9 @@ from nats.js.errors import APIError, NotFoundError
 
 from scrapeyard.errors import BadRequest, QueueUnavailable, QueueUncertain, SettingsInvalid
 from scrapeyard.model import Delivery, Priority
-from scrapeyard.queues.listeners import Listener, Listeners
 from scrapeyard.queues.messages import LANE, Unreadable, check_lanes, check_size, decode_delivery, encode_delivery
 from scrapeyard.queues.nats.link import NatsLink, NatsLost, NatsServers
+from scrapeyard.queues.nats.pubsub import NatsSubscriber
 from scrapeyard.queues.nats.take import NatsList, NatsTakers
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Capabilities
 from scrapeyard.redis.outage import Outage
@@ -48,7 +46,6 @@ _FRESH_SECONDS = 0.05
 """A busy publisher asks for the depth of a lane no more often than this."""
 _ORDER = list(Priority)
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_IN_SUBJECTS = re.compile(r"[^A-Za-z0-9:_-]")
 
 
 class NatsQueue:
@@ -79,15 +76,12 @@ class NatsQueue:
             ends_on_stop=True,
         )
         self._link = NatsLink(NatsServers(url, ca_file), outage, self._greet)
+        self._ear = NatsSubscriber(prefix, self._link, self._log)
         self._takers = NatsTakers(self._link, self._ensure, self._bury, patience_seconds)
         self._consumers: set[str] = set()
-        self._listeners = Listeners()
-        self._subscriptions: dict[str, Subscription] = {}
-        self._confirmed: dict[str, asyncio.Event] = {}
         self._known: dict[str, int] = {}
         self._fresh_until: dict[str, float] = {}
         self._turn = 0
-        self._stopped = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -97,7 +91,7 @@ class NatsQueue:
 
     async def start(self) -> None:
         """Begins to connect and waits for it, but no longer than the patience."""
-        self._stopped = False
+        self._ear.start()
         self._takers.start()
         self._link.start()
         with suppress(NatsLost):
@@ -105,11 +99,8 @@ class NatsQueue:
 
     async def stop(self) -> None:
         """Takes that are under way return nothing; what came for them goes back."""
-        self._stopped = True
         await self._takers.stop()
-        self._listeners.close()
-        for confirmed in self._confirmed.values():
-            confirmed.set()
+        self._ear.stop()
         await self._link.stop()
 
     async def publish(self, deliveries: Sequence[Delivery]) -> int:
@@ -167,31 +158,14 @@ class NatsQueue:
         until = self._until()
         try:
             client = await self._link.ready(until)
-            await client.publish(self._channel(channel), message)
-            await self._link.during(client.flush(max(1, math.ceil(self._patience))), until)
+            await client.publish(self._ear.subject(channel), message)
+            await self._link.echo(client, until)
         except (NatsLost, NatsError, OSError) as error:
             raise QueueUnavailable(f"the queue does not answer: {error}") from None
 
-    @asynccontextmanager
-    async def listen(self, channel: str) -> AsyncIterator[AsyncIterator[bytes]]:
+    def listen(self, channel: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Entering waits until the server has confirmed, however long it is away. Start the queue first."""
-        listener = Listener(channel, self._log)
-        try:
-            if self._listeners.add(channel, listener):
-                self._confirmed[channel] = asyncio.Event()
-                await self._subscribe_now(channel)
-            if self._stopped:
-                listener.close()
-            else:
-                await self._confirmed[channel].wait()
-            yield listener
-        finally:
-            listener.close()
-            if self._listeners.remove(channel, listener):
-                del self._confirmed[channel]
-                if (subscription := self._subscriptions.pop(channel, None)) is not None:
-                    with suppress(NatsError, OSError):
-                        await subscription.unsubscribe()
+        return self._ear.listen(channel)
 
     async def ping(self) -> float:
         """Writes a little to the stream: a server whose disk is full answers, but takes nothing."""
@@ -281,12 +255,7 @@ class NatsQueue:
                 await jetstream.stream_info(str(config.name))
             except NotFoundError:
                 await jetstream.add_stream(config)
-        self._subscriptions.clear()
-        for channel in self._listeners.channels():
-            await self._subscribe(client, channel)
-        await client.flush(5)
-        for channel in self._subscriptions:
-            self._confirmed[channel].set()
+        await self._ear.greet(client)
 
     def _streams(self) -> Iterator[StreamConfig]:
         """An operator may have created them with other options: what is there stays as it is."""
@@ -340,26 +309,6 @@ class NatsQueue:
             "queue.dead_letter", channel=msg.subject, error=why, dead_letters=f"stream {self._prefix}-dead"
         )
 
-    async def _subscribe_now(self, channel: str) -> None:
-        """While there is no connection nothing need be said: the next one begins with all subscriptions."""
-        if (client := self._link.client) is None:
-            return
-        with suppress(NatsLost, NatsError, OSError):
-            await self._subscribe(client, channel)
-            await self._link.during(client.flush(), self._until())
-            if channel in self._confirmed:
-                self._confirmed[channel].set()
-
-    async def _subscribe(self, client: Client, channel: str) -> None:
-        async def heard(msg: Msg) -> None:
-            if len(msg.data) > MAX_MESSAGE_BYTES:
-                error = f"{len(msg.data)} bytes, at most {MAX_MESSAGE_BYTES} are read"
-                self._log.warning("queue.dropped_message", channel=channel, error=error)
-            else:
-                self._listeners.give(channel, msg.data)
-
-        self._subscriptions[channel] = await client.subscribe(self._channel(channel), cb=heard)
-
     def _until(self) -> float:
         return asyncio.get_running_loop().time() + self._patience
 
@@ -382,9 +331,6 @@ class NatsQueue:
             consumer=consumer,
             pull=f"$JS.API.CONSUMER.MSG.NEXT.{self._prefix}.{consumer}",
         )
-
-    def _channel(self, name: str) -> str:
-        return f"{self._prefix}.c.{_IN_SUBJECTS.sub(lambda found: f'={ord(found[0]):x}=', name)}"
 
 
 def _line(words: str) -> str:

@@ -68,10 +68,17 @@ class _Pull:
         """Nobody waits for more."""
         self._ended = True
 
-    async def close(self) -> None:
-        """Withdraw what was asked, so that it takes nothing for nobody."""
-        if self._subscription is not None:
-            await self._subscription.drain()  # type: ignore[no-untyped-call]
+    async def close(self, link: NatsLink, until: float) -> None:
+        """Withdraw what was asked, so that it takes nothing for nobody. Raises NatsLost."""
+        subscription = self._subscription
+        if subscription is None:
+            return
+        # `unsubscribe` would drop what is on its way, and `drain` does not wait for it
+        await self.client._send_unsubscribe(subscription._id)
+        await link.echo(self.client, until)
+        while subscription.pending_msgs:  # noqa: ASYNC110 - the library has no event for it
+            await asyncio.sleep(0)
+        await subscription.unsubscribe()
 
     async def _receive(self, msg: Msg) -> None:
         """Called by the library, one message after the other."""
@@ -198,7 +205,7 @@ class NatsTakers:
         try:
             await self._link.during(pull.have(1, len(pull.lists)), loop.time() + seconds + self._patience)
             # what was published together comes together, but not in order: each list has a consumer of its own
-            await self._link.during(pull.client.flush(), loop.time() + self._patience)
+            await self._link.echo(pull.client, loop.time() + self._patience)
         finally:
             self.waiting -= 1
         for _, msg in sorted(pull.messages, key=lambda came: came[0]):
@@ -218,8 +225,8 @@ class NatsTakers:
         return found
 
     async def _close(self, pull: _Pull) -> None:
-        with suppress(NatsLost):
-            await self._link.during(pull.close(), asyncio.get_running_loop().time() + _GRACE_SECONDS)
+        with suppress(NatsLost, NatsError, OSError):
+            await pull.close(self._link, asyncio.get_running_loop().time() + _GRACE_SECONDS)
         await self._say(pull.client, [msg for _, msg in pull.messages], b"-NAK")
 
     def _keep(self, client: Client | None, messages: Sequence[Msg]) -> list[Delivery]:
