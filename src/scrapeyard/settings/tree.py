@@ -9,6 +9,7 @@ from scrapeyard.model.lanes import ScraperLanes
 from scrapeyard.settings.access import ClientSettings, OidcSettings
 from scrapeyard.settings.ai import AiSettings
 from scrapeyard.settings.alerts import AlertSettings
+from scrapeyard.settings.broker import QueueSettings
 from scrapeyard.settings.engine import (
     BrowserSettings,
     BudgetSettings,
@@ -30,7 +31,6 @@ from scrapeyard.settings.server import (
     LaneSettings,
     LimitSettings,
     LogSettings,
-    QueueSettings,
     RetentionSettings,
     SandboxSettings,
     TelemetrySettings,

@@ -10,7 +10,7 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.results.masking import Masking
 from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.settings import Settings
-from scrapeyard.settings.server import QueueSettings
+from scrapeyard.settings.broker import QueueSettings
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.metrics import Metrics
 from scrapeyard.wiring.data_folder import DATABASE, make_data_folder

@@ -192,8 +192,6 @@ class Platform:
         load(self.roles, settings, jobs_only=self._jobs_only)
         if not settings.has_broker:
             self._stack.enter_context(only_one(settings, self.roles))
-        if settings.queue.url.get_secret_value() and not settings.redis_url.get_secret_value():
-            log.warning("wiring.not_shared")
         self._start_traces()
         store = make_store(settings, temporary=self._temporary, metrics=self.metrics)
         await self._up(lambda: patiently(store.start), store.stop)

@@ -13,7 +13,7 @@ import msgspec
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.extras import missing
 from scrapeyard.settings import Settings
-from scrapeyard.settings.server import BROKERS
+from scrapeyard.settings.broker import BROKERS
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.wiring.data_folder import lock_data_folder
 
@@ -55,6 +55,8 @@ def load(roles: tuple[Role, ...], settings: Settings, *, jobs_only: bool) -> Non
     if url := settings.queue.url.get_secret_value():
         broker = BROKERS[url.partition("://")[0]]
         _load_extra(broker, "queue.url", f"scrapeyard.queues.{broker}.queue")
+        if not settings.redis_url.get_secret_value():
+            log.warning("wiring.not_shared")
     if "gateway" in roles:
         import_module("scrapeyard.gateway.server")
     if "worker" in roles:

@@ -28,7 +28,7 @@ from scrapeyard.model import ExitReason
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
 from scrapeyard.sandbox.port import Wall
 from scrapeyard.settings import Settings, hide_password
-from scrapeyard.settings.server import BROKERS
+from scrapeyard.settings.broker import BROKERS
 from scrapeyard.store.database.database import UNTRUSTED, Database
 from scrapeyard.store.database.migrate import HEAD, revision
 
