@@ -84,11 +84,9 @@ async def test_a_pattern_that_drifts_is_learned_anew(
     assert await read_shop(ladder, [shop.add(changed(number)) for number in range(100, 104)]) < 0.9
     assert len(model_server.asked) == 2, "the pattern is sure of what it reads"
     await read_shop(ladder, [shop.add(changed(number)) for number in range(104, 120)])
-    (stale,) = await ladder.store.patterns.listed()
-    assert (before.status, stale.status) == ("ready", "stale"), "noticed within 20 pages"
-    await read_shop(ladder, [shop.add(changed(number)) for number in range(120, 123)])
     (after,) = await ladder.store.patterns.listed()
-    assert (after.status, after.version) == ("ready", before.version + 1)
+    assert (before.status, after.status) == ("ready", "ready")
+    assert after.version > before.version, "noticed and learned anew within 20 pages"
     assert await read_shop(ladder, [shop.add(changed(number)) for number in range(130, 150)]) == 1
     assert len(model_server.asked) <= 6
 
