@@ -147,7 +147,8 @@ class _Climb:
         reading = await self._look(patterns)
         if not reading.shown:
             return await self._unasked(reading)
-        if not (self._options.learn and self._book.learns) or _is_ready(reading, patterns):
+        is_known = _is_ready(reading, patterns) and not reading.unsettled
+        if not (self._options.learn and self._book.learns) or is_known:
             return await self._ask(reading)
         async with self._book.turn(self._key):
             if (now := await self._book.known(self._key)) != patterns:

@@ -19,6 +19,8 @@ from scrapeyard_sdk.extract.patterns.tree import PageTree
 
 MOST_EXAMPLES = 5
 """Answered pages of one pattern."""
+SETTLED = 4
+"""Answered pages that must be without a field before the pattern takes it that pages of this kind are."""
 MAX_EXAMPLE = 1_000_000
 """Characters of a page that is kept as an example."""
 
@@ -82,6 +84,8 @@ class PageReading(Struct, frozen=True, kw_only=True):
     """The page as an example; empty if it is too long, or no example is needed."""
     warnings: list[str] = []
     """What was not read of the page."""
+    unsettled: bool = False
+    """Whether a model is asked because no example has some field yet."""
 
     def answers(self, fields: Sequence[FieldSpec]) -> dict[str, FieldAnswer]:
         """The best value of each field."""
@@ -114,7 +118,8 @@ def read(source: str, url: str, task: ReadTask) -> PageReading:
     )
     html = tree.html() if task.learn and _is_of_use(known) else ""
     told = replace(told, html=html if len(html) <= MAX_EXAMPLE else "")
-    if _are_sure(needed, found, task, known):
+    unsettled = _unsettled(found, task, known)
+    if _are_sure(needed, found, task, known) and not unsettled:
         return told
     pieces = pieces_of(tree) if task.room else []
     html = html or (tree.html() if task.room else "")
@@ -125,6 +130,7 @@ def read(source: str, url: str, task: ReadTask) -> PageReading:
         pieces=tuple(pieces),
         shown=page,
         left_out=left_out,
+        unsettled=unsettled,
         html=html if len(html) <= MAX_EXAMPLE else "",
     )
 
@@ -214,7 +220,19 @@ def _absent(found: dict[str, list[Candidate]], task: ReadTask, known: KnownPatte
     missing = [field for field in task.fields if not found.get(field.name)]
     if not there or there < len(task.fields) - len(missing):
         return ()
-    return tuple(field.name for field in missing if field.name in known.absent)
+    never = _never_seen(known)
+    return tuple(field.name for field in missing if field.name in known.absent and field.name not in never)
+
+
+def _never_seen(known: KnownPattern) -> tuple[str, ...]:
+    """Fields that the few examples so far are all without: other pages may have them."""
+    pattern = _parsed(known.pattern) if known.pattern and known.examples < SETTLED else None
+    return tuple(name for name in known.absent if name not in pattern.fields) if pattern is not None else ()
+
+
+def _unsettled(found: dict[str, list[Candidate]], task: ReadTask, known: KnownPattern | None) -> bool:
+    wanted = {field.name for field in task.fields}
+    return known is not None and any(name in wanted and not found.get(name) for name in _never_seen(known))
 
 
 def _by_selectors(source: str, url: str, task: ReadTask) -> dict[str, list[Candidate]]:
