@@ -44,12 +44,7 @@ def site() -> Iterator[ScriptedSite]:
 @pytest.fixture(scope="module")
 def yard(nothing_left: None) -> Iterator[Yard]:
     with Embedded(SETTINGS) as yard:
-        folder = yard.scrapers / "lab" / "watched"
-        folder.mkdir(parents=True)
-        (folder / "scraper.py").write_text(WATCHED)
-        (folder / "scraper.toml").write_text('id = "lab/watched"\nversion = "1.0.0"\n[limits]\nwall_seconds = 600\n')
-        with yard.client() as api:
-            api.post("/api/scrapers/refresh").raise_for_status()
+        yard.add_scraper("watched", WATCHED, "[limits]\nwall_seconds = 600\n")
         yield yard
         assert not list(yard.errors())
 

@@ -24,12 +24,7 @@ GIVEN = {"picture": b64encode(picture("h4km", 5)).decode()}
 def yard(nothing_left: None) -> Iterator[Yard]:
     with Embedded({}) as yard:
         for name, more in {"silent": "", "allowed": '[policy]\ncaptcha = "local"\n'}.items():
-            folder = yard.scrapers / "lab" / name
-            folder.mkdir(parents=True)
-            (folder / "scraper.py").write_text(SCRIPT)
-            (folder / "scraper.toml").write_text(f'id = "lab/{name}"\nversion = "1.0.0"\n{more}')
-        with yard.client() as api:
-            api.post("/api/scrapers/refresh").raise_for_status()
+            yard.add_scraper(name, SCRIPT, more)
         yield yard
         assert not list(yard.errors())
 

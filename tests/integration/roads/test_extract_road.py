@@ -47,12 +47,7 @@ def yard(nothing_left: None, model: ModelServer, tmp_path_factory: pytest.TempPa
     file = tmp_path_factory.mktemp("settings") / "scrapeyard.toml"
     file.write_text(f'[[ai.providers]]\nname = "main"\nurl = "{model.url}"\nmodel = "m1"\ninput_price = 1000.0\n')
     with Embedded({"SCRAPEYARD_CONFIG": str(file)}) as yard:
-        folder = yard.scrapers / "lab" / "extract"
-        folder.mkdir(parents=True)
-        (folder / "scraper.py").write_text(SCRIPT)
-        (folder / "scraper.toml").write_text('id = "lab/extract"\nversion = "1.0.0"\n')
-        with yard.client() as api:
-            api.post("/api/scrapers/refresh").raise_for_status()
+        yard.add_scraper("extract", SCRIPT)
         yield yard
         assert not list(yard.errors())
 

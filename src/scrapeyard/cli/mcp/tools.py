@@ -25,7 +25,7 @@ Given = dict[str, Any]
 Perform = Callable[[Api, Credentials, Given], Awaitable[Any]]
 
 
-class ToolSpec(Struct, frozen=True, kw_only=True):
+class ToolSpec(Struct, frozen=True):
     """One tool."""
 
     name: str
@@ -33,7 +33,7 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     description: str
     input_schema: Given
     perform: Perform
-    reads_only: bool
+    reads_only: bool = False
     """Whether it changes nothing on the server and asks nothing of the web."""
 
 
@@ -144,25 +144,24 @@ async def _describe_scraper(api: Api, who: Credentials, given: Given) -> Given:
 
 TOOLS: Final = (
     ToolSpec(
-        name="scrape",
-        title="Read a page",
-        description="Fetch one web page and return what stands in it, as markdown unless `formats` says otherwise.",
-        input_schema=_object(
+        "scrape",
+        "Read a page",
+        "Fetch one web page and return what stands in it, as markdown unless `formats` says otherwise.",
+        _object(
             "url",
             url={**_URL, "description": "The page."},
             formats={"type": "array", "items": {"enum": list(FORMATS)}, "description": "What to return of the page."},
             only_main={"type": "boolean", "description": "The main part alone, without menus and the like."},
             engine=_ENGINE,
         ),
-        perform=_scrape,
-        reads_only=False,
+        _scrape,
     ),
     ToolSpec(
-        name="extract",
-        title="Extract data of a page",
-        description="Fetch one web page and return the data that fields, schema or prompt ask for (one of them), "
+        "extract",
+        "Extract data of a page",
+        "Fetch one web page and return the data that fields, schema or prompt ask for (one of them), "
         "without selectors. Tells how sure each value is, and how it was found.",
-        input_schema=_object(
+        _object(
             "url",
             url={**_URL, "description": "The page."},
             fields={"type": "string", "maxLength": 2000, "description": "As in: title, price: number, images: url[]"},
@@ -170,42 +169,39 @@ TOOLS: Final = (
             prompt={"type": "string", "maxLength": 2000, "description": "What is wanted, as a sentence."},
             engine=_ENGINE,
         ),
-        perform=_extract,
-        reads_only=False,
+        _extract,
     ),
     ToolSpec(
-        name="select",
-        title="Read fields of a page by selectors",
-        description="Fetch one web page and return fields by CSS selector or XPath. A field is a selector, or an "
+        "select",
+        "Read fields of a page by selectors",
+        "Fetch one web page and return fields by CSS selector or XPath. A field is a selector, or an "
         "object with css or xpath, attr, as (text, number, price, date, url, html, markdown), list, each with fields.",
-        input_schema=_object(
+        _object(
             "url",
             "fields",
             url={**_URL, "description": "The page."},
             fields={"type": "object", "minProperties": 1, "description": "Name of each field, and how it is found."},
             engine=_ENGINE,
         ),
-        perform=_select,
-        reads_only=False,
+        _select,
     ),
     ToolSpec(
-        name="map",
-        title="List the URLs of a site",
-        description="The URLs of a site, of its robots.txt, sitemaps and the links of one page.",
-        input_schema=_object(
+        "map",
+        "List the URLs of a site",
+        "The URLs of a site, of its robots.txt, sitemaps and the links of one page.",
+        _object(
             "url",
             url={**_URL, "description": "Where to begin."},
             limit={"type": "integer", "minimum": 1, "maximum": 10_000, "description": "Maximum URLs."},
             search={"type": "string", "maxLength": 200, "description": "Only URLs that contain this."},
         ),
-        perform=_map,
-        reads_only=False,
+        _map,
     ),
     ToolSpec(
-        name="crawl",
-        title="Crawl a site",
-        description="Follow the links of a site from one page. Returns a job at once: see job_status and job_results.",
-        input_schema=_object(
+        "crawl",
+        "Crawl a site",
+        "Follow the links of a site from one page. Returns a job at once: see job_status and job_results.",
+        _object(
             "url",
             url={**_URL, "description": "Where to begin."},
             limit={"type": "integer", "minimum": 1, "description": "Maximum pages."},
@@ -213,77 +209,69 @@ TOOLS: Final = (
             scope={"enum": ["host", "site", "path"], "description": "Which links are followed."},
             formats={"type": "array", "items": {"enum": list(FORMATS)}, "description": "What to keep of each page."},
         ),
-        perform=_crawl,
-        reads_only=False,
+        _crawl,
     ),
     ToolSpec(
-        name="list_scrapers",
-        title="List scrapers",
-        description="The scrapers of this server: id, version and what each does.",
-        input_schema=_object(),
-        perform=_list_scrapers,
+        "list_scrapers",
+        "List scrapers",
+        "The scrapers of this server: id, version and what each does.",
+        _object(),
+        _list_scrapers,
         reads_only=True,
     ),
     ToolSpec(
-        name="describe_scraper",
-        title="Describe a scraper",
-        description="What a scraper takes and returns, as JSON Schema.",
-        input_schema=_object("scraper", scraper=_SCRAPER),
-        perform=_describe_scraper,
+        "describe_scraper",
+        "Describe a scraper",
+        "What a scraper takes and returns, as JSON Schema.",
+        _object("scraper", scraper=_SCRAPER),
+        _describe_scraper,
         reads_only=True,
     ),
     ToolSpec(
-        name="run_scraper",
-        title="Run a scraper",
-        description="Run a scraper on one input and return its result. describe_scraper says what it takes.",
-        input_schema=_object("scraper", scraper=_SCRAPER, input=_INPUT),
-        perform=_run_scraper,
-        reads_only=False,
+        "run_scraper",
+        "Run a scraper",
+        "Run a scraper on one input and return its result. describe_scraper says what it takes.",
+        _object("scraper", scraper=_SCRAPER, input=_INPUT),
+        _run_scraper,
     ),
     ToolSpec(
-        name="get_run",
-        title="Look up a run",
-        description="Status and result of a run that had not ended when its tool answered.",
-        input_schema=_object(
+        "get_run",
+        "Look up a run",
+        "Status and result of a run that had not ended when its tool answered.",
+        _object(
             "run_id",
             run_id=_ID,
-            wait={
-                "type": "number",
-                "minimum": 0,
-                "maximum": WAIT_SECONDS,
-                "description": "Seconds to wait.",
-            },
+            wait={"type": "number", "minimum": 0, "maximum": WAIT_SECONDS, "description": "Seconds to wait."},
         ),
-        perform=_get_run,
+        _get_run,
         reads_only=True,
     ),
     ToolSpec(
-        name="create_job",
-        title="Run a scraper on many inputs",
-        description="Make a job of a list of inputs. Returns at once: see job_status and job_results.",
-        input_schema=_object(
+        "create_job",
+        "Run a scraper on many inputs",
+        "Make a job of a list of inputs. Returns at once: see job_status and job_results.",
+        _object(
             "scraper",
             "items",
             scraper=_SCRAPER,
             items={"type": "array", "minItems": 1, "maxItems": 10_000, "items": {"type": "object"}},
             name={"type": "string", "maxLength": 200, "description": "For people."},
         ),
-        perform=_create_job,
-        reads_only=False,
+        _create_job,
     ),
     ToolSpec(
-        name="job_status",
-        title="Look up a job",
-        description="How far a job is: its status and how many of its items wait, run, succeeded and failed.",
-        input_schema=_object("job_id", job_id=_ID),
-        perform=_job_status,
+        "job_status",
+        "Look up a job",
+        "How far a job is: its status and how many of its items wait, run, succeeded and failed.",
+        _object("job_id", job_id=_ID),
+        _job_status,
         reads_only=True,
     ),
     ToolSpec(
-        name="job_results",
-        title="Results of a job",
-        description="Items of a job with their results, page by page; with item_id the whole result of one.",
-        input_schema=_object(
+        "job_results",
+        "Results of a job",
+        "Items of a job with their results, page by page; with item_id the whole result of one.",
+        _object(
             "job_id",
             job_id=_ID,
             item_id=_ID,
@@ -291,15 +279,14 @@ TOOLS: Final = (
             limit={"type": "integer", "minimum": 1, "maximum": 200, "description": "Items of one page; default: 20."},
             cursor=_CURSOR,
         ),
-        perform=_job_results,
+        _job_results,
         reads_only=True,
     ),
     ToolSpec(
-        name="cancel_job",
-        title="Cancel a job",
-        description="Stop a job. What has ended stays.",
-        input_schema=_object("job_id", job_id=_ID),
-        perform=_cancel_job,
-        reads_only=False,
+        "cancel_job",
+        "Cancel a job",
+        "Stop a job. What has ended stays.",
+        _object("job_id", job_id=_ID),
+        _cancel_job,
     ),
 )
