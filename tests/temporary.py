@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.leaks import processes, until
-from tests.services import postgres, warm
+from tests.services import postgres, seaweed, warm
 
 _FOLDER = pytest.StashKey[Path]()
 _TRACKER = "multiprocessing.resource_tracker"
@@ -37,6 +37,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """
     warm.close()
     postgres.close()
+    seaweed.close()
     folder = session.config.stash.get(_FOLDER, None)
     if folder is None:
         return

@@ -6,6 +6,7 @@ is told to quit when we die, so that even a killed test run leaves no process.
 
 import asyncio
 import atexit
+import fcntl
 import importlib.util
 import os
 import secrets
@@ -182,20 +183,41 @@ class PostgresServer:
 
 
 def close() -> None:
-    """Remove what new servers are copied from, where there is such a thing. May be called twice."""
+    """Remove what new servers are copied from, where there is such a thing. May be called twice.
+
+    What the workers of pytest-xdist share goes with the folder of the run.
+    """
     if _template.cache_info().currsize:
-        shutil.rmtree(_template().parent, ignore_errors=True)
+        if not _is_shared():
+            shutil.rmtree(_template().parent, ignore_errors=True)
         _template.cache_clear()
+
+
+def _is_shared() -> bool:
+    return "PYTEST_XDIST_TESTRUNUID" in os.environ
 
 
 @cache
 def _template() -> Path:
-    """A new server's data, to be copied: making it takes twice as long. It is removed when this process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="scrapeyard-postgres-"))
-    atexit.register(close)
+    """A new server's data, to be copied: making it takes twice as long. One worker makes it for all of its run."""
+    if not _is_shared():
+        folder = Path(tempfile.mkdtemp(prefix="scrapeyard-postgres-"))
+        atexit.register(close)
+        return _made(folder)
+    folder = Path(tempfile.gettempdir()) / "pytest-of-postgres"
+    folder.mkdir(exist_ok=True)
+    with (folder.parent / "pytest-of-postgres.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return folder / "data" if (folder / "made").exists() else _made(folder)
+
+
+def _made(folder: Path) -> Path:
+    """A new server's data in this folder."""
+    shutil.rmtree(folder / "data", ignore_errors=True)  # of a worker that was killed while it made them
     programs = (_give_away(folder) if _is_anothers() else _installed()) / "bin"
     how = ("-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8", "--wal-segsize=1")
     _run(str(programs / "initdb"), "-D", str(folder / "data"), *how)
+    (folder / "made").touch()
     return folder / "data"
 
 
@@ -239,7 +261,7 @@ def _give_away(folder: Path) -> Path:
     os.chown(folder, _NOBODY, _NOBODY)
     package = _installed().parent
     for part in (package, package.with_name(f"{package.name}.libs")):
-        shutil.copytree(part, folder / "programs" / part.name, symlinks=True)
+        shutil.copytree(part, folder / "programs" / part.name, symlinks=True, dirs_exist_ok=True)
     return folder / "programs" / package.name / "pginstall"
 
 

@@ -1,5 +1,6 @@
 """A private SeaweedFS, as S3, on free ports; it checks signatures and knows conditional reads and writes."""
 
+import json
 import os
 import secrets
 import shutil
@@ -22,16 +23,18 @@ from tests.leaks import PATIENCE
 from tests.services.ports import free_port
 
 ACCESS_KEY, SECRET_KEY = "test", "testtest"
+_PROGRAM = Path(sys.executable).parent / "weed"
+_SHARED = "TESTS_SEAWEED_PORTS"
 _PORTS = ("s3.port", "master.port", "volume.port", "filer.port", "admin.port")
 
 
 class SeaweedServer:
     """One server process. `stop` and `start` keep its port and what it holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, ports: dict[str, int] | None = None) -> None:
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._ports = {name: free_port() for name in _PORTS}
+        self._ports = ports or {name: free_port() for name in _PORTS}
 
     @property
     def endpoint(self) -> str:
@@ -52,8 +55,12 @@ class SeaweedServer:
 
     def start(self) -> None:
         """Returns when an object can be written and read."""
-        if self._process is not None:
-            return
+        if self._process is None:
+            self.launch()
+            self.wait()
+
+    def launch(self) -> dict[str, int]:
+        """Start and return at once; its ports."""
         self._folder = self._folder or Path(tempfile.mkdtemp(prefix="seaweed-"))
         where = [f"-dir={self._folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
         volumes = ["-master.volumeSizeLimitMB=64", "-volume.max=1000"]
@@ -62,14 +69,14 @@ class SeaweedServer:
         log_place = [f"-logdir={self._folder}"]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [str(Path(sys.executable).parent / "weed"), *log_place, "mini", *where, *volumes, *ports, *less],
+                [str(_PROGRAM), *log_place, "mini", *where, *volumes, *ports, *less],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self._folder,
                 env=os.environ | {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY},
             )
-        self._wait()
+        return self._ports
 
     def stop(self) -> None:
         """Ends at once, as after a crash. May be called twice."""
@@ -111,16 +118,15 @@ class SeaweedServer:
             secret_key=SecretStr(SECRET_KEY),
         )
 
-    def _wait(self) -> None:
-        assert self._process is not None
-        assert self._folder is not None
+    def wait(self) -> None:
+        """Until an object can be written and read."""
         until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and self._process.poll() is None:
+        while time.monotonic() < until and (self._process is None or self._process.poll() is None):
             if self._answers():
                 return
             time.sleep(0.02)
         self.stop()
-        raise RuntimeError("seaweedfs did not start: " + (self._folder / "log").read_text()[-2000:])
+        raise RuntimeError(f"seaweedfs did not start: {self._folder and (self._folder / 'log').read_text()[-2000:]}")
 
     def _answers(self) -> bool:
         try:
@@ -135,9 +141,39 @@ class SeaweedServer:
         return True
 
 
+_shared: list[SeaweedServer] = []
+
+
+@pytest.hookimpl(trylast=True)  # the folder of the run is made before
+def pytest_configure(config: pytest.Config) -> None:
+    """One server for all workers of pytest-xdist, which are told its ports: each takes seconds of a core in a run."""
+    is_worker = hasattr(config, "workerinput")
+    is_wanted = config.getoption("numprocesses", None) and not config.getoption("--quick")
+    if not is_worker and is_wanted and _PROGRAM.exists():
+        _shared.append(SeaweedServer())
+        os.environ[_SHARED] = json.dumps(_shared[0].launch())
+
+
+@pytest.hookimpl(tryfirst=True)  # the folder of the run is removed after
+def pytest_unconfigure() -> None:
+    """Also where no session was begun."""
+    close()
+
+
+def close() -> None:
+    """End the one that workers share, where there is one. May be called twice."""
+    while _shared:
+        _shared.pop().__exit__(None, None, None)
+
+
 @pytest.fixture(scope="session")
 def seaweed_server(real_servers: None) -> Iterator[SeaweedServer]:
-    """One for the whole session; leave it running."""
+    """One for the whole run; leave it running."""
+    if given := os.environ.get(_SHARED):
+        server = SeaweedServer(json.loads(given))
+        server.wait()
+        yield server
+        return
     with SeaweedServer() as server:
         yield server
 

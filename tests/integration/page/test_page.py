@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Response, expect, sync_playwright
 
 from scrapeyard.engines.browser.found import find_browser
+from scrapeyard.engines.browser.inside.launch import _NO_FEATURES
 from scrapeyard.gateway.page import BUILT, INDEX
 from scrapeyard.settings import BrowserSettings
 from tests.integration.page.reader import Person, Reader, do_some_work, has_ended, make_job, write_scrapers
@@ -60,7 +61,8 @@ def yard(nothing_left: None) -> Iterator[Yard]:
 @pytest.fixture(scope="module")
 def browser(nothing_left: None) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=_FOUND.executable or None, args=["--no-sandbox"])
+        flags = ["--no-sandbox", f"--disable-features={','.join(_NO_FEATURES)}"]
+        browser = playwright.chromium.launch(executable_path=_FOUND.executable or None, args=flags)
         yield browser
         browser.close()
 

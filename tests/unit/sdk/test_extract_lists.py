@@ -14,7 +14,8 @@ from scrapeyard_sdk.extract.lists.records import MAX_COLUMNS, MAX_VALUE
 from scrapeyard_sdk.page import Page
 
 URL = "https://shop.example/list"
-MADE = {page.layout: page for page in reversed(list(list_pages()))}
+ALL = list(list_pages())
+MADE = {page.layout: page for page in reversed(ALL)}
 
 
 def records(html: str, url: str = URL) -> list[dict[str, Any]]:
@@ -39,7 +40,7 @@ def test_records_of_every_layout(layout: str) -> None:
         ]
 
 
-@pytest.mark.parametrize("page", [page for page in list_pages() if page.layout in ("cards", "table")], ids=str)
+@pytest.mark.parametrize("page", [page for page in ALL if page.layout in ("cards", "table")], ids=str)
 def test_the_next_page_of_every_pager(page: ListPage) -> None:
     assert following(page.html, page.url) == page.next_page
 
