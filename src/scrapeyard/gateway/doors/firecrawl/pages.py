@@ -70,7 +70,10 @@ class Pages:
 
     async def scrape(self, call: DoorCall, version: str) -> Response:
         """`POST /scrape`."""
-        body = ScrapeBody.model_validate(await call.json())
+        given = await call.json()
+        if isinstance(given, dict) and "alexandria" in given:
+            raise BadRequest("alexandria is not available here: there are no tools of other providers")
+        body = ScrapeBody.model_validate(given)
         wish = wanted(body)
         seconds = min(wish.seconds or WAIT[version], self._max_wait)
         before = await self._before(call, body.url, wish) if wish.track else None

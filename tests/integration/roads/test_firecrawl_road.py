@@ -1,0 +1,348 @@
+"""Firecrawl's own clients against our door, through the real programs. Every public method is tried, or refused."""
+
+import asyncio
+import inspect
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from firecrawl.v1 import V1FirecrawlApp
+from firecrawl.v1.client import AsyncV1FirecrawlApp, V1ScrapeOptions
+from firecrawl.v2.client import FirecrawlClient
+from firecrawl.v2.client_async import AsyncFirecrawlClient
+from firecrawl.v2.types import PaginationConfig, ScrapeOptions
+from firecrawl.v2.utils.error_handler import BadRequestError, FirecrawlError
+
+from tests.leaks import PATIENCE, until
+from tests.programs import ROOT, Embedded, Yard
+from tests.services.models import ModelServer
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+NOT_HERE = "is not available here"
+REFUSED_V2: dict[str, Callable[[Any], Any]] = {
+    "agent": lambda each: each.agent(prompt="x"),
+    "start_agent": lambda each: each.start_agent(prompt="x"),
+    "get_agent_status": lambda each: each.get_agent_status("x"),
+    "get_agent_snapshot": lambda each: each.get_agent_snapshot("x", "y"),
+    "get_agent_thread": lambda each: each.get_agent_thread("x"),
+    "get_agent_trace": lambda each: each.get_agent_trace("x"),
+    "list_agents": lambda each: each.list_agents(),
+    "cancel_agent": lambda each: each.cancel_agent("x"),
+    "browser": lambda each: each.browser(),
+    "browser_execute": lambda each: each.browser_execute("x", "1"),
+    "delete_browser": lambda each: each.delete_browser("x"),
+    "list_browsers": lambda each: each.list_browsers(),
+    "interact": lambda each: each.interact("x", "1"),
+    "scrape_execute": lambda each: each.scrape_execute("x", "1"),
+    "stop_interaction": lambda each: each.stop_interaction("x"),
+    "stop_interactive_browser": lambda each: each.stop_interactive_browser("x"),
+    "delete_scrape_browser": lambda each: each.delete_scrape_browser("x"),
+    "create_monitor": lambda each: each.create_monitor("x", {"cron": "* * * * *"}, []),
+    "delete_monitor": lambda each: each.delete_monitor("x"),
+    "get_monitor": lambda each: each.get_monitor("x"),
+    "get_monitor_check": lambda each: each.get_monitor_check("x", "y"),
+    "list_monitors": lambda each: each.list_monitors(),
+    "list_monitor_checks": lambda each: each.list_monitor_checks("x"),
+    "run_monitor": lambda each: each.run_monitor("x"),
+    "update_monitor": lambda each: each.update_monitor("x", name="y"),
+    "crawl_params_preview": lambda each: each.crawl_params_preview("http://a.example/", "x"),
+    "search": lambda each: each.search("x"),
+    "developer_search": lambda each: each.developer_search("x"),
+    "gov_search": lambda each: each.gov_search("x"),
+    "search_papers": lambda each: each.search_papers("x"),
+    "search_github": lambda each: each.search_github("x"),
+    "inspect_paper": lambda each: each.inspect_paper("x"),
+    "read_paper": lambda each: each.read_paper("x", "why"),
+    "related_papers": lambda each: each.related_papers("x", intent="why"),
+    "parse": lambda each: each.parse(b"<p>x</p>", filename="x.html"),
+    "get_parse_formats": lambda each: each.get_parse_formats(),
+    "find_tools": lambda each: each.find_tools(query="x"),
+    "scrape_alexandria": lambda each: each.scrape_alexandria([{"provider": "x", "capability": "y"}]),
+}
+REFUSED_V1 = frozenset(
+    {
+        *("async_deep_research", "check_deep_research_status", "deep_research"),
+        *("async_generate_llms_text", "check_generate_llms_text_status", "generate_llms_text"),
+        *("search", "batch_scrape_urls_and_watch", "crawl_url_and_watch"),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    with ModelServer(_seen) as server:
+        thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def _seen(lines: list[str]) -> dict[str, Any]:
+    """What the model finds in a page of the shop."""
+    return {"maker": next((name for line in lines if (name := "Oak & Iron") in line), None)}
+
+
+@pytest.fixture(scope="module")
+def yard(nothing_left: None, model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    file = tmp_path_factory.mktemp("settings") / "scrapeyard.toml"
+    file.write_text(f'[[ai.providers]]\nname = "main"\nurl = "{model.url}"\nmodel = "m1"\n')
+    with Embedded({"SCRAPEYARD_CONFIG": str(file)}) as yard:
+        yield yard
+        assert not list(yard.errors())
+
+
+@pytest.fixture(scope="module")
+def v2(yard: Yard) -> FirecrawlClient:
+    return FirecrawlClient(api_key="any", api_url=yard.urls[0])
+
+
+@pytest.fixture(scope="module")
+def shop(yard: Yard) -> str:
+    return yard.shop.url
+
+
+def methods(kind: type) -> set[str]:
+    return {name for name, _ in inspect.getmembers(kind, callable) if not name.startswith("_")}
+
+
+def ended(look: Callable[[], Any]) -> Any:
+    """A job once it has ended."""
+    return until(lambda: job if (job := look()).status == "completed" else None, "the job has ended")
+
+
+def test_pages(v2: FirecrawlClient, shop: str) -> None:
+    page = v2.scrape(
+        f"{shop}/product/1",
+        formats=[
+            *("markdown", "html", "rawHtml", "links", "images", "product"),
+            {"type": "attributes", "selectors": [{"selector": "img", "attribute": "src"}]},
+        ],
+        exclude_tags=["nav"],
+        max_age=600_000,
+    )
+    assert "Aurora Lamp" in (page.markdown or "")
+    assert page.html
+    assert page.raw_html
+    assert len(page.raw_html) > len(page.html)
+    assert page.images == [f"{shop}/image/1.svg"]
+    assert page.product
+    assert page.product.variants[0].price
+    assert page.product.variants[0].price.amount == 217.71
+    told = page.metadata_typed
+    assert (told.title, told.language, told.status_code) == ("Aurora Lamp · Practice Shop", "en", 200)
+    assert (told.og_title, told.proxy_used, told.cache_state) == ("Aurora Lamp", "basic", "miss")
+    again = v2.scrape_url(f"{shop}/product/1", formats=["markdown"], max_age=600_000).metadata_typed
+    assert (again.cache_state, bool(again.cached_at)) == ("hit", True)
+    gone = v2.scrape(f"{shop}/nowhere")
+    assert (gone.metadata_typed.status_code, gone.metadata_typed.error) == (404, "Not Found")
+    links = [each.url for each in v2.map(f"{shop}/", limit=4).links]
+    assert len(links) == 4
+    assert links[0] == f"{shop}/"
+    assert len(v2.map_url(f"{shop}/", sitemap="skip", search="kitchen").links) >= 1
+
+
+def test_data_and_changes(v2: FirecrawlClient, shop: str) -> None:
+    schema = {"type": "object", "properties": {"maker": {"type": "string"}}, "required": ["maker"]}
+    page = v2.scrape(f"{shop}/product/1", formats=[{"type": "json", "schema": schema}, "markdown"])
+    assert page.json == {"maker": "Oak & Iron"}  # type: ignore[comparison-overlap] # a field that shadows a method
+    tracking = [{"type": "changeTracking", "modes": ["git-diff"]}]
+    first = v2.scrape(f"{shop}/product/2", formats=tracking)
+    assert first.change_tracking
+    assert first.change_tracking["changeStatus"] == "new"
+    told = until(lambda: _same(v2.scrape(f"{shop}/product/2", formats=tracking)), "the first scrape is in the store")
+    assert told["previousScrapeAt"]
+    started = v2.start_extract([f"{shop}/product/1", f"{shop}/product/3"], schema=schema)
+    done = ended(lambda: v2.get_extract_status(started.id or ""))
+    assert done.data == {"maker": "Oak & Iron"}
+
+
+def _same(page: Any) -> dict[str, Any] | None:
+    told: dict[str, Any] = page.change_tracking
+    return told if told["changeStatus"] == "same" else None
+
+
+def test_crawls_and_batches(v2: FirecrawlClient, shop: str) -> None:
+    options = ScrapeOptions(formats=["markdown"])
+    started = v2.start_crawl(f"{shop}/", limit=4, sitemap="skip", scrape_options=options)
+    assert started.url.endswith(f"/v2/crawl/{started.id}")
+    done = ended(lambda: v2.get_crawl_status(started.id))
+    assert (done.completed, len(done.data)) == (4, 4)
+    assert all(each.markdown and each.links is None for each in done.data), "links are read, and not shown"
+    urls = [f"{shop}/product/{number}" for number in range(1, 106)]
+    batch = v2.start_batch_scrape([*urls, shop.replace("http:", "https:")], formats=["links"], max_concurrency=50)
+    one = PaginationConfig(auto_paginate=False)
+    page = ended(lambda: v2.get_batch_scrape_status(batch.id, pagination_config=one))
+    assert (page.completed, page.total, len(page.data)) == (105, 106, 100)
+    rest = v2.get_batch_scrape_status_page(page.next)
+    assert (len(rest.data), rest.next) == (5, None)
+    assert len(v2.get_batch_scrape_status(batch.id).data) == 105
+    (failed,) = v2.get_batch_scrape_errors(batch.id).errors
+    assert failed.url == shop.replace("http:", "https:")
+    slow = v2.start_crawl(f"{shop}/", limit=50, delay=100)
+    assert slow.id in {each.id for each in v2.get_active_crawls().crawls}
+    assert v2.get_crawl_errors(slow.id).errors == []
+    assert v2.cancel_crawl(slow.id)
+    until(lambda: v2.get_crawl_status(slow.id).status == "cancelled", "it is cancelled")
+    assert v2.cancel_crawl(started.id) is False, "it has ended"
+
+
+def test_use(v2: FirecrawlClient) -> None:
+    assert v2.get_credit_usage().remaining_credits > 0
+    assert v2.get_token_usage().remaining_tokens > 0
+    assert v2.get_credit_usage_historical().success
+    assert v2.get_token_usage_historical().success
+    assert v2.get_queue_status().jobs_in_queue >= 0
+    assert v2.get_concurrency().max_concurrency > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"formats": ["branding"]}, "there is no reader of brands"),
+        ({"formats": ["summary", {"type": "question", "question": "why?"}]}, "questions about a page"),
+        ({"lockdown": True}, "pages are not served from the cache alone"),
+        ({"actions": [{"type": "screenshot", "quality": 50}]}, "this option is not available here"),
+        ({"actions": [{"type": "dance"}]}, "dance"),
+        ({"parsers": []}, "documents are always read"),
+        ({"timeout": 10**9}, "less than or equal"),
+    ],
+)
+def test_what_there_is_not_is_told(v2: FirecrawlClient, shop: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises((BadRequestError, ValueError), match=re.escape(words)):
+        v2.scrape(f"{shop}/", **options)
+
+
+def test_every_other_method_is_refused_with_a_reason(v2: FirecrawlClient) -> None:
+    for name, call in REFUSED_V2.items():
+        with pytest.raises((FirecrawlError, RuntimeError)) as told:
+            call(v2)
+        assert NOT_HERE in str(told.value), f"{name}: {told.value}"
+
+
+def test_the_first_version(yard: Yard, shop: str) -> None:
+    v1 = V1FirecrawlApp(api_key="any", api_url=yard.urls[0])
+    page = v1.scrape_url(f"{shop}/product/1", formats=["markdown", "links"], only_main_content=False)
+    assert page.success
+    assert page.metadata["title"] == "Aurora Lamp · Practice Shop"
+    assert len(v1.map_url(f"{shop}/", limit=3).links) == 3
+    crawl = v1.async_crawl_url(f"{shop}/", limit=3, scrape_options=V1ScrapeOptions(formats=["markdown"]))
+    assert len(ended(lambda: v1.check_crawl_status(crawl.id)).data) == 3
+    assert v1.check_crawl_errors(crawl.id).errors == []
+    batch = v1.async_batch_scrape_urls([f"{shop}/product/1"], formats=["markdown"])
+    assert len(ended(lambda: v1.check_batch_scrape_status(batch.id)).data) == 1
+    assert v1.check_batch_scrape_errors(batch.id).errors == []
+    started = v1.async_extract([f"{shop}/product/1"], prompt="maker")
+    assert started.id
+    assert v1.get_extract_status(started.id).success
+    with pytest.raises(Exception, match=NOT_HERE):
+        v1.search("x")
+
+
+def test_without_waiting(yard: Yard, shop: str) -> None:
+    async def both() -> None:
+        v2 = AsyncFirecrawlClient(api_key="any", api_url=yard.urls[0])
+        page = await v2.scrape(f"{shop}/product/1", formats=["markdown"])
+        assert page.metadata_typed.title == "Aurora Lamp · Practice Shop"
+        crawl = await v2.crawl(url=f"{shop}/", limit=2, poll_interval=1)
+        assert (crawl.status, len(crawl.data)) == ("completed", 2)
+        assert len((await v2.map(f"{shop}/", limit=3)).links) == 3
+        v1 = AsyncV1FirecrawlApp(api_key="any", api_url=yard.urls[0])
+        assert (await v1.scrape_url(f"{shop}/product/1", formats=["markdown"])).success
+
+    asyncio.run(both())
+
+
+PROGRAM = """
+import { pathToFileURL } from "node:url";
+const [api, shop, place] = process.argv.slice(2);
+const { default: Firecrawl } = await import(pathToFileURL(place));
+const firecrawl = new Firecrawl({ apiKey: "any", apiUrl: api });
+function methods(of) {
+  const names = new Set();
+  for (let each = of; each && each !== Object.prototype; each = Object.getPrototypeOf(each))
+    for (const [name, one] of Object.entries(Object.getOwnPropertyDescriptors(each)))
+      if (typeof one.value === "function" && name !== "constructor" && !name.startsWith("_")) names.add(name);
+  return [...names];
+}
+const page = await firecrawl.scrape(`${shop}/product/1`, { formats: ["markdown", "links"] });
+const crawl = await firecrawl.crawl(`${shop}/`, { limit: 3, pollInterval: 1 });
+const urls = [`${shop}/product/1`, `${shop}/product/2`];
+const batch = await firecrawl.batchScrape(urls, { options: { formats: ["markdown"] }, pollInterval: 1 });
+const map = await firecrawl.map(`${shop}/`, { limit: 5 });
+const active = await firecrawl.getActiveCrawls();
+const errors = await firecrawl.getCrawlErrors(crawl.id);
+const credits = await firecrawl.getCreditUsage();
+const queue = await firecrawl.getQueueStatus();
+const first = await firecrawl.v1.scrapeUrl(`${shop}/product/1`, { formats: ["markdown"] });
+const firstMap = await firecrawl.v1.mapUrl(`${shop}/`, { limit: 5 });
+let refused = "";
+try {
+  await firecrawl.search("x");
+} catch (error) {
+  refused = error.message;
+}
+console.log(JSON.stringify({
+  methods: [...methods(firecrawl), ...methods(firecrawl.v1)],
+  title: page.metadata.title, crawl: [crawl.status, crawl.data.length], batch: [batch.status, batch.data.length],
+  map: map.links.length, active: active.success, errors: errors.errors.length, credits: credits.remainingCredits > 0,
+  queue: queue.jobsInQueue >= 0, first: first.success, firstMap: firstMap.links.length, refused,
+}));
+"""
+INTERNAL_JS = frozenset(
+    {
+        *("deleteRequest", "getRequest", "getVersion", "handleError", "init", "isCloudService", "isRetryableError"),
+        *("monitorJobStatus", "postRequest", "prepareHeaders"),
+    }
+)
+"""Of the client itself, not of its API."""
+
+
+def test_the_client_for_node(yard: Yard, shop: str, tmp_path: Path) -> None:
+    if not shutil.which("node") or not shutil.which("npm"):
+        pytest.skip("node and npm are not there")
+    root = subprocess.run(["npm", "root", "-g"], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    place = Path(root.stdout.strip()) / "@mendable/firecrawl-js/dist/index.js"
+    if not place.exists():
+        pytest.skip("npm install -g @mendable/firecrawl-js is needed")
+    (tmp_path / "program.mjs").write_text(PROGRAM)
+    words = ["node", str(tmp_path / "program.mjs"), yard.urls[0], shop, str(place)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert set(told.pop("methods")) - INTERNAL_JS <= table().keys(), "docs/firecrawl.md names every method"
+    assert NOT_HERE in told.pop("refused")
+    assert told == {
+        "title": "Aurora Lamp · Practice Shop",
+        "crawl": ["completed", 3],
+        "batch": ["completed", 2],
+        "map": 5,
+        "active": True,
+        "errors": 0,
+        "credits": True,
+        "queue": True,
+        "first": True,
+        "firstMap": 5,
+    }
+
+
+def table() -> dict[str, str]:
+    """The methods that the page of the docs tells of, and what it says of each."""
+    rows = re.findall(r"^\| (`.+?`) \| (.+?) \|$", (ROOT / "docs/firecrawl.md").read_text("utf-8"), re.MULTILINE)
+    return {name: words for names, words in rows for name in re.findall(r"`(\w+)`", names)}
+
+
+def test_the_docs_tell_of_every_method() -> None:
+    told = table()
+    v2 = methods(FirecrawlClient) | methods(AsyncFirecrawlClient)
+    v1 = methods(V1FirecrawlApp) | methods(AsyncV1FirecrawlApp)
+    assert (v2 | v1) - told.keys() == set()
+    passing = {name for name, words in told.items() if words.startswith("passes")}
+    assert passing & v2 == v2 - REFUSED_V2.keys(), "what is not refused passes"
+    assert passing & (v1 - v2) == v1 - v2 - REFUSED_V1
