@@ -6,6 +6,7 @@ import { conditionOf, flat, searchFor, statsOf, telling, valuesOf } from "../src
 import { chosen, csvRows, estimated, hostOf, matcher } from "../src/views/jobs/patterns";
 import { quietStyles } from "../src/views/runs/styles";
 import { cronWords } from "../src/views/schedules/cron";
+import { weekOf } from "../src/views/schedules/week";
 import { byVersion } from "../src/views/scrapers/success";
 import { inSections, shownValue } from "../src/views/settings/sections";
 import { byKind, failuresOf } from "../src/views/sites/statuses";
@@ -184,4 +185,18 @@ test("values to filter by, and what the server searches for", () => {
     null,
   ]);
   expect(searchFor('27" screen, black')).toBe(" screen, black");
+});
+
+test("a week of schedules says where it knows no more", () => {
+  const now = new Date(2026, 0, 5, 12).getTime();
+  const morning = (ahead: number) => new Date(2026, 0, 5 + ahead, 9).toISOString();
+  const daily = { next_runs: [1, 2, 3, 4, 5].map(morning) };
+  const once = { next_runs: [morning(6)] };
+  const week = weekOf([daily, once], now);
+  expect(week.map((one) => one.runs.length)).toEqual([0, 1, 1, 1, 1, 1, 1]);
+  expect(week.map((one) => one.more.length)).toEqual([0, 0, 0, 0, 0, 0, 1]);
+  const often = { next_runs: [0, 1, 2, 3, 4].map((ahead) => new Date(now + ahead * 60_000).toISOString()) };
+  expect(weekOf([often], now).map((one) => one.more.length)).toEqual([1, 1, 1, 1, 1, 1, 1]);
+  expect(week[6]!.runs[0]!.one).toBe(once);
+  expect(weekOf([{ next_runs: [] }], now)[0]!.more).toEqual([]);
 });

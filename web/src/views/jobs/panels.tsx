@@ -73,10 +73,13 @@ export function Counts({ job }: { job: JobDocument }) {
                 [
                   w.httpStatuses,
                   <span key="http">
-                    {Object.entries(job.http_statuses).map(([status, count]) => (
-                      <a key={status} href={`/jobs/${job.id}?tab=items&http=${status}`}>
-                        {status} × {number(count)}{" "}
-                      </a>
+                    {Object.entries(job.http_statuses).map(([status, count], at) => (
+                      <span key={status}>
+                        {at > 0 && " · "}
+                        <a href={`/jobs/${job.id}?tab=items&http=${status}`}>
+                          {status} × {number(count)}
+                        </a>
+                      </span>
                     ))}
                   </span>,
                 ],

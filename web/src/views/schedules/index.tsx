@@ -7,6 +7,7 @@ import { type Column, rowsOf, Table } from "#/kit/table";
 import { clock, language, lasts, useWords } from "#/words";
 import type { ScheduleDocument } from "#client";
 import { cronWords } from "./cron";
+import { weekOf } from "./week";
 import { own } from "./words";
 
 export const nameOf = (one: ScheduleDocument) =>
@@ -74,24 +75,23 @@ export default function Schedules() {
 /** The next seven days, with what starts on each. */
 function Week({ schedules }: { schedules: ScheduleDocument[] }) {
   const w = useWords(own);
-  const days = Array.from({ length: 7 }, (_, ahead) => new Date(Date.now() + ahead * 86_400_000));
   const name = new Intl.DateTimeFormat(language.get(), { weekday: "short", day: "numeric" });
   const time = new Intl.DateTimeFormat(language.get(), { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  const on = (day: Date) =>
-    schedules
-      .flatMap((one) => one.next_runs.map((at) => ({ one, at: new Date(at) })))
-      .filter(({ at }) => at.toDateString() === day.toDateString())
-      .sort((a, b) => a.at.getTime() - b.at.getTime());
   return (
     <section aria-label={w.week}>
       <h2>{w.week}</h2>
       <div class="week">
-        {days.map((day) => (
+        {weekOf(schedules, Date.now()).map(({ day, runs, more }) => (
           <div key={day.toDateString()} class="panel">
             <h3>{name.format(day)}</h3>
-            {on(day).map(({ one, at }) => (
+            {runs.map(({ one, at }) => (
               <a key={one.id + at.toISOString()} href={`/schedules/${one.id}`} title={nameOf(one)}>
                 {time.format(at)} {nameOf(one)}
+              </a>
+            ))}
+            {more.map((one) => (
+              <a key={one.id} class="more" href={`/schedules/${one.id}`} title={w.goesOn}>
+                … {nameOf(one)}
               </a>
             ))}
           </div>

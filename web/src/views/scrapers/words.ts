@@ -63,7 +63,7 @@ export const own = words(
     pinned: "channels",
     outcomes: (good: string, n: string) => `Last outcomes, newest first: ${good} of ${n} succeeded`,
     drift: "Drift",
-    driftSome: (n: string) => `${n} fields drift`,
+    driftSome: (n: string) => `Fields that drift: ${n}`,
     driftOk: "No field drifts",
     driftAbout: "The last 20 results of each site are compared with all before them.",
     driftNone: "Nothing is known of its fields yet",
