@@ -69,14 +69,14 @@ function Fields({ of }: { of: SiteHealthDocument }) {
     {
       id: "before",
       head: w.filledBefore,
-      label: w.filledBefore,
+      label: w.before,
       width: "150px",
       cell: (field) => <Filled share={field.fill_rate} label={w.filledBefore} />,
     },
     {
       id: "now",
       head: w.filledLast,
-      label: w.filledLast,
+      label: w.last20,
       width: "150px",
       cell: (field) => <Filled share={field.recent_fill_rate} label={w.filledLast} drifts={field.drift !== null} />,
     },
