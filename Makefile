@@ -38,7 +38,7 @@ $(PAGE)/index.html: $(PAGE_SOURCES)
 	@$(PYTHON) web/build.py build || { code=$$?; echo 'The page is not built: $(PAGE) is as it was. The API serves without it.'; \
 	  test '$(MAKECMDGOALS)' = up || $(WITHOUT_NODE); }
 
-test: lint  ## everything CI runs: checks, and all tests on real servers
+test: lint  ## everything CI runs: checks, and all tests on real servers; pictures of the page in build/page-pictures
 	@$(MAKE) --no-print-directory -j 2 types all-tests
 
 test-quick: lint  ## checks and the tests that need no server and no browser
@@ -47,7 +47,7 @@ test-quick: lint  ## checks and the tests that need no server and no browser
 # The types are checked beside the tests: many of those wait, and from a new clone it takes one core half a minute.
 all-tests: $(VENV)/.test-installed compiled-tests test-browser test-prometheus page page-check
 	@$(PYTHON) web/build.py test || { code=$$?; $(WITHOUT_NODE); }
-	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
+	PAGE_PICTURES=build/page-pictures $(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 # In a new clone each of the five would compile all tests at the same time, which takes a core six seconds.
 compiled-tests: $(VENV)/.test-installed
@@ -112,8 +112,7 @@ pictures: $(VENV)/.test-installed page  ## draw the pictures of the terminal and
 	$(BIN)/python docs/pictures/make.py
 
 page-pictures: $(VENV)/.test-installed page  ## a picture of every view, in both languages and themes, large and small: build/page-pictures
-	@mkdir -p build/page-pictures
-	PAGE_PICTURES=build/page-pictures $(BIN)/python -m pytest -q tests/integration/page/test_page.py -k every_view
+	PAGE_PICTURES=build/page-pictures PAGE_READERS=all $(BIN)/python -m pytest -q tests/integration/page/test_page.py -k every_view
 
 docs: $(VENV)/.docs-installed  ## the documentation as a site that needs no network: build/docs/index.html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs-cache docs build/docs

@@ -163,6 +163,7 @@ class Person:
     def keep_picture(self, view: str, reader: Reader) -> None:
         """Where `PAGE_PICTURES` names a folder."""
         if folder := os.environ.get("PAGE_PICTURES"):
+            Path(folder).mkdir(parents=True, exist_ok=True)
             name = re.sub(r"\W+", "-", re.sub(r"\{\w+\}", "one", view)).strip("-")
             self.page.screenshot(path=Path(folder) / f"{name}-{reader}.png")
 

@@ -37,8 +37,16 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
     Promise.all(
       ["get_scraper", "get_channels", "list_scrapers"].map((name) => cache.invalidateQueries({ queryKey: [name] })),
     );
-  const back = useAction((channel: string) => api.call("unmove_channel", { path: { ...path, channel } }), {
-    done: () => void again(),
+  /** Point a channel to a version; to where the repository points it, if none is given. */
+  const point = (channel: string, version?: string) =>
+    version
+      ? api.call("move_channel", { path: { ...path, channel }, body: { version } })
+      : api.call("unmove_channel", { path: { ...path, channel } });
+  const move = useAction(async ({ channel, version, said }: { channel: string; version?: string; said: string }) => {
+    const before = channels.data?.moved[channel];
+    await point(channel, version);
+    await again();
+    note(said, () => void point(channel, before).then(again));
   });
   if (found.error) return <Problem error={found.error} />;
   if (!one) return <Skeleton />;
@@ -130,7 +138,12 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
           <p key={channel}>
             <span class="tag">{channel}</span> → {version}{" "}
             {may("unmove_channel") && (
-              <button type="button" class="small" onClick={() => back.mutate(channel)}>
+              <button
+                type="button"
+                class="small"
+                onClick={() => move.mutate({ channel, said: w.tookBack(channel) })}
+                disabled={move.isPending}
+              >
                 {w.takeBack}
               </button>
             )}
@@ -225,17 +238,16 @@ export default function Scraper({ site, task }: { site: string; task: string }) 
         )}
       </Head>
       {one.problem && <Problem error={new Error(one.problem)} />}
+      <Problem error={asking ? null : move.error} />
       <Tabs label={id} tabs={tabs} chosen={query.tab} choose={(tab) => change({ tab })} />
       {asking && (
         <Confirm
           title={w.moveAsk(STABLE)}
           verb={w.moveTo(STABLE, asking.version)}
           close={() => setAsking(null)}
-          act={async () => {
-            await api.call("move_channel", { path: { ...path, channel: STABLE }, body: { version: asking.version } });
-            note(w.moved(STABLE, asking.version), () => back.mutate(STABLE));
-            await again();
-          }}
+          act={() =>
+            move.mutateAsync({ channel: STABLE, version: asking.version, said: w.moved(STABLE, asking.version) })
+          }
         >
           {w.moveAbout(STABLE, stable, asking.version)}
         </Confirm>
