@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from scrapeyard.gateway import cache, extraction, forgetting, proxies, secrets, sites, usage, webhooks
+from scrapeyard.gateway import cache, extraction, forgetting, projects, proxies, secrets, sites, usage, webhooks
 from scrapeyard.gateway.audit import routes as audit
 from scrapeyard.gateway.audit.addresses import CallerAddresses
 from scrapeyard.gateway.audit.middleware import REQUEST_ID, Audited
@@ -24,6 +24,8 @@ from scrapeyard.gateway.document.describe import describe
 from scrapeyard.gateway.doors.door import CompatibleDoors, Door
 from scrapeyard.gateway.doors.firecrawl.door import FirecrawlDoor
 from scrapeyard.gateway.doors.flaresolverr import FlareSolverrDoor
+from scrapeyard.gateway.doors.scrapy.scrapyd import ScrapydDoor
+from scrapeyard.gateway.doors.scrapy.scrapyrt import ScrapyrtDoor
 from scrapeyard.gateway.extraction import ExtractCall
 from scrapeyard.gateway.graphql import routes as graphql
 from scrapeyard.gateway.graphql.routes import GraphqlCall
@@ -65,6 +67,7 @@ ROUTERS = (
         scrapers.router,
         channels.router,
         source.router,
+        projects.router,
         drift.router,
         state.router,
         sites.router,
@@ -84,6 +87,8 @@ PROBLEMS = (problems.Problem, RunProblem)
 DOORS: Final[dict[str, Callable[[Settings], Door]]] = {
     "firecrawl": FirecrawlDoor,
     "flaresolverr": FlareSolverrDoor,
+    "scrapyd": ScrapydDoor,
+    "scrapyrt": ScrapyrtDoor,
 }
 """By the name that `gateway.doors` has for each."""
 TAKEN = (

@@ -61,7 +61,7 @@ USUAL_SCRAPERS = Path("scrapers")
 
 
 class RepositorySettings(Section):
-    """Where scrapers come from, in order of precedence: `scrapers`, `source`, `more`, installed packages."""
+    """Where scrapers come from, in order of precedence: `scrapers`, `source`, `more`, `uploads`, installed packages."""
 
     scrapers: Path | None = Field(
         None, description="Folder with scrapers. It is watched: its files may change at any time."
@@ -87,6 +87,11 @@ class RepositorySettings(Section):
         SecretStr(""), description="Secret shared with the Git host that calls /api/scrapers/refresh after a push."
     )
     secrets_file: Path | None = Field(None, description="TOML file with the secrets granted to each scraper.")
+    uploads: Path | None = Field(
+        None,
+        description="Folder where projects uploaded through the API and the scrapyd door are stored and served from; "
+        "several gateways and workers share it. Empty: uploads are refused.",
+    )
     installed: bool = Field(True, description="Whether scrapers of installed Python packages are offered.")
 
 

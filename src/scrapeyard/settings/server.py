@@ -54,10 +54,10 @@ class GatewaySettings(Section):
     dialect: Literal["own", "tasks", "site"] = Field(
         "own", description="Words of answers to clients that do not ask for a dialect by `Prefer: dialect=…`."
     )
-    doors: tuple[Literal["firecrawl", "flaresolverr"], ...] = Field(
-        ("firecrawl", "flaresolverr"),
+    doors: tuple[Literal["firecrawl", "flaresolverr", "scrapyd", "scrapyrt"], ...] = Field(
+        ("firecrawl", "flaresolverr", "scrapyd", "scrapyrt"),
         description="APIs of other tools that are spoken as well: `firecrawl` under `/v1/` and `/v2/`, `flaresolverr` "
-        "at `/v1`. Empty: none.",
+        "at `/v1`, `scrapyd` (`/schedule.json` and others), `scrapyrt` (`/crawl.json`). Empty: none.",
     )
     cors_origins: tuple[str, ...] = Field((), description="Web origins that may call from a browser; `*` for any.")
 

@@ -1,5 +1,6 @@
 """Builds the catalogue from the settings' repositories: for a server, and for commands that run without one."""
 
+import contextlib
 from pathlib import Path
 
 from scrapeyard.errors import SettingsInvalid
@@ -55,6 +56,10 @@ def make_sources(settings: Settings, home: Path) -> list[Source]:
     for place in (repository.source, *repository.more):
         if place.type:
             sources.append(_make_source(place, repository.timeout_seconds, home))
+    if repository.uploads is not None:
+        with contextlib.suppress(OSError):  # the source says what is wrong
+            repository.uploads.mkdir(parents=True, exist_ok=True)
+        sources.append(FolderSource(repository.uploads, name="uploads", avoid=home))
     if repository.installed:
         sources.append(InstalledSource(home / "installed"))
     names = [source.name for source in sources]

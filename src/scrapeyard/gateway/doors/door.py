@@ -140,12 +140,13 @@ class DoorCall:
         headers: Mapping[str, str] | None = None,
         prefer: str = "dialect=own",
     ) -> ApiAnswer:
-        """Call the API as the caller. Raises ApiRefused."""
+        """Call the API as the caller, with a body that is sent as JSON, or bytes as they are. Raises ApiRefused."""
         self._called = True
-        raw = b"" if body is None else msgspec.json.encode(body)
+        raw = body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
         own = {"prefer": prefer, **(headers or {})}
         if body is not None:
-            own |= {"content-type": "application/json", "content-length": str(len(raw))}
+            kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
+            own |= {"content-type": kind, "content-length": str(len(raw))}
         answer = await self._call(method, path, raw, urlencode(query, doseq=True).encode(), own)
         self.passed_back |= {
             name: answer.headers[name.lower()] for name in _PASSED_BACK if name.lower() in answer.headers

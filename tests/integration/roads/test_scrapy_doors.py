@@ -1,0 +1,170 @@
+"""The doors of scrapyrt and scrapyd on a whole server, with the clients that people have for them."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from scrapyd_api import ScrapydAPI
+from scrapyd_client.pyclient import ScrapydClient
+
+from tests.integration.cli_stand import Stand
+from tests.leaks import until
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def stand(tmp_path_factory: pytest.TempPathFactory, real_servers: None) -> Stand:
+    return Stand(tmp_path_factory.mktemp("doors"))
+
+
+@pytest.fixture(scope="module")
+def shop(stand: Stand) -> Iterator[str]:
+    with stand.serving("demo-site", "--port", "0", says=b"open at ") as url:
+        yield url.rstrip("/")
+
+
+@pytest.fixture(scope="module")
+def server(stand: Stand, shop: str) -> Iterator[str]:
+    """A server with the shelf spider, which finds Scrapy among the packages of this machine."""
+    imported = stand.cli("import", "scrapy", str(ROOT / "examples" / "scrapy" / "shelves"), "--to", "scrapers")
+    assert imported.status == 0, imported.err
+    folder = stand.scrapers / "shelves" / "shelf"
+    manifest = (folder / "scraper.toml").read_text()
+    (folder / "scraper.toml").write_text(manifest.replace('requirements = ["scrapy==2.19.*"]', "requirements = []"))
+    spider = folder / "project" / "shelves" / "spiders" / "shelf.py"
+    spider.write_text(spider.read_text().replace("http://127.0.0.1:8800", shop))
+    words = ("up", "--port", "0", "--allow-private", "--scrapers", "scrapers", "--data-dir", "data")
+    uploads = str(stand.folder / "uploads")
+    with stand.serving(*words, says=b"listens on ", SCRAPEYARD_REPOSITORY__UPLOADS=uploads) as url:
+        yield url.rstrip("/")
+
+
+def _egg(stand: Stand, *, spider: str = "shelf") -> io.BytesIO:
+    """As `scrapyd-deploy` builds it: the packages, compiled files, and the entry point."""
+    raw = io.BytesIO()
+    source = stand.scrapers / "shelves" / "shelf" / "project"
+    with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted((source / "shelves").rglob("*.py")):
+            text = path.read_text().replace('name = "shelf"', f'name = "{spider}"')
+            archive.writestr(path.relative_to(source).as_posix(), text)
+        archive.writestr("shelves/__pycache__/settings.cpython-311.pyc", b"\0")
+        archive.writestr("EGG-INFO/PKG-INFO", "Metadata-Version: 1.0\n")
+        archive.writestr("EGG-INFO/entry_points.txt", "[scrapy]\nsettings = shelves.settings\n")
+        archive.writestr("EGG-INFO/not-zip-safe", "\n")
+    raw.seek(0)
+    return raw
+
+
+def test_the_examples_of_scrapyrt(server: str, shop: str) -> None:
+    with httpx.Client(base_url=server, timeout=120) as client:
+        query = {"spider_name": "shelf", "url": f"{shop}/category/office", "callback": "parse_shelf"}
+        missing = client.get("/crawl.json", params=query).json()
+        assert missing["status"] == "ok"
+        assert missing["items"] == []
+        assert "missing 1 required positional argument: 'category'" in missing["errors"][0]
+        request = {**query, "cb_kwargs": {"category": "office"}, "meta": {"a": 1}}
+        request.pop("spider_name")
+        body = {"spider_name": "shelf", "request": request, "max_requests": 2, "crawl_args": {"unused": 1}}
+        found = client.post("/crawl.json", json=body).json()
+        assert (found["status"], found["spider_name"], found["errors"]) == ("ok", "shelf", [])
+        assert {item["category"] for item in found["items"]} == {"office"}
+        assert 12 <= len(found["items"]) <= 24, "two pages at most"
+        assert found["stats"]["item_scraped_count"] == len(found["items"])
+        assert found["items_dropped"] == []
+        args = json.dumps({"category": "garden"})
+        whole = client.get(
+            "/crawl.json", params={"spider_name": "shelves/shelf", "start_requests": "true", "crawl_args": args}
+        ).json()
+        assert len(whole["items"]) == 40
+        assert {item["category"] for item in whole["items"]} == {"garden"}
+
+
+def test_what_scrapyrt_refuses(server: str, shop: str) -> None:
+    with httpx.Client(base_url=server, timeout=120) as client:
+        cases = {
+            "spider_name": {"url": shop},
+            "'url' is required": {"spider_name": "shelf"},
+            "Spider not found: gone": {"spider_name": "gone", "url": shop},
+            "crawl_args": {"spider_name": "shelf", "url": shop, "crawl_args": "{"},
+            "max_requests": {"spider_name": "shelf", "url": shop, "max_requests": "many"},
+            "nobody": {"spider_name": "shelf", "url": shop, "callback": "nobody"},
+        }
+        for words, query in cases.items():
+            answer = client.get("/crawl.json", params=query)
+            told = answer.json()
+            assert told["status"] == "error", told
+            assert told["code"] == answer.status_code
+            assert answer.status_code in (400, 404)
+            assert words in told["message"]
+
+
+def test_scrapyd_clients_work(stand: Stand, server: str) -> None:
+    api, client = ScrapydAPI(server), ScrapydClient(server)
+    assert api.list_projects() == client.projects() == ["lab", "shelves"]
+    assert client.spiders("shelves") == ["shelf"]
+    assert client.versions("shelves") == ["1.0.0"]
+    job = api.schedule("shelves", "shelf", settings={"CLOSESPIDER_ITEMCOUNT": "5"}, category="kitchen")
+    until(lambda: api.job_status("shelves", job) == "finished", "the crawl did not end")
+    (done,) = [each for each in client.jobs("shelves")["finished"] if each["id"] == job]
+    assert (done["project"], done["spider"]) == ("shelves", "shelf")
+    assert done["start_time"] < done["end_time"]
+    run = httpx.get(server + done["items_url"]).json()
+    assert {item["category"] for item in run["result"]} == {"kitchen"}
+    assert run["input"] == {"category": "kitchen", "scrapy": {"settings": {"CLOSESPIDER_ITEMCOUNT": "5"}}}
+    assert client.status(job)["currstate"] == "finished"
+    assert client.status("run_00000000000000000000000000000000")["currstate"] is None
+    assert client.daemonstatus()["finished"] >= 1
+
+
+def test_an_egg_becomes_scrapers(stand: Stand, server: str) -> None:
+    api, client = ScrapydAPI(server), ScrapydClient(server)
+    assert api.add_version("My Shop", "1763464000", _egg(stand)) == 1
+    assert api.add_version("My Shop", "r2", _egg(stand, spider="Shelf Two")) == 1
+    assert client.projects() == ["lab", "my-shop", "shelves"]
+    assert client.versions("My Shop") == ["1763464000", "r2"]
+    assert client.spiders("My Shop") == ["Shelf Two", "shelf"]
+    assert api.list_spiders("My Shop") == ["Shelf Two", "shelf"]
+    job = api.schedule("My Shop", "Shelf Two", _version="r2")
+    assert api.cancel("My Shop", job) in ("pending", "running")
+    until(lambda: api.job_status("My Shop", job) == "finished", "it was not cancelled")
+    assert api.add_version("My Shop", "r2", _egg(stand)) == 1
+    assert client.versions("My Shop") == ["1763464000", "r2"], "the same version again takes the place of the first"
+    listed = httpx.get(f"{server}/api/projects/my-shop").json()["versions"]
+    assert listed == ["0.1.0+1763464000", "0.3.0+r2"]
+    assert api.delete_version("My Shop", "1763464000")
+    assert client.versions("My Shop") == ["r2"]
+    assert api.delete_project("My Shop")
+    assert client.projects() == ["lab", "shelves"]
+    assert [path.name for path in (stand.folder / "uploads").iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("egg", "words"),
+    [
+        (b"no zip", "not a zip"),
+        (b"", "egg is not a file"),
+        ({"a.py": ""}, "names no settings"),
+        ({"EGG-INFO/entry_points.txt": "[scrapy]\nsettings = gone.settings\n", "a.py": ""}, "gone.settings"),
+        ({"../a.py": "", "b.py": ""}, "not a plain path"),
+        ({"EGG-INFO/entry_points.txt": "[scrapy]\nsettings = a\n", "a.py": "SPIDER_MODULES = ['a']"}, "no spider"),
+        ({"bomb.py": "0" * (60 << 20)}, "larger than 50 MB"),
+    ],
+    ids=["no zip", "nothing", "no entry", "no settings", "outside", "no spider", "bomb"],
+)
+def test_eggs_that_are_refused(stand: Stand, server: str, egg: bytes | dict[str, str], words: str) -> None:
+    raw = io.BytesIO(egg if isinstance(egg, bytes) else b"")
+    if isinstance(egg, dict):
+        with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in egg.items():
+                archive.writestr(name, text)
+    files = {"egg": ("project.egg", raw.getvalue())}
+    answer = httpx.post(f"{server}/addversion.json", data={"project": "bad", "version": "1"}, files=files, timeout=60)
+    told = answer.json()
+    assert (answer.status_code, told["status"]) == (400, "error")
+    assert words in told["message"]
+    assert list((stand.folder / "uploads").iterdir()) == []
