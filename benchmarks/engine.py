@@ -15,7 +15,10 @@ from benchmarks.processes import ROOT, StartFailed, clean_environment
 from benchmarks.quantiles import median
 from benchmarks.report import Goal, Options, Report, Table, figure, ratio
 
-PARTS = ("wrk", "bare", "engine", "fields", "child", "scrapy", "scrapy-fields", "crawlee", "crawlee-fields", "memory")
+PARTS = (
+    *("wrk", "bare", "engine", "fields", "child", "scrapy", "scrapy-fields", "scrapy-child", "scrapy-child-fields"),
+    *("crawlee", "crawlee-fields", "memory"),
+)
 _CONCURRENCY = 32
 _SECONDS = 3.0
 
@@ -39,6 +42,14 @@ CRAWLS = (
     Crawl(part="child", name="Scrapeyard, `ctx.fetch` in a child", module="child_crawl", pages=2_000),
     Crawl(part="scrapy", name="Scrapy", module="scrapy_crawl", pages=600),
     Crawl(part="scrapy-fields", name="Scrapy, fields read", module="scrapy_crawl", pages=300, extract=True),
+    Crawl(part="scrapy-child", name="the Scrapy spider as a scraper", module="scrapy_child", pages=600),
+    Crawl(
+        part="scrapy-child-fields",
+        name="the Scrapy spider as a scraper, fields read",
+        module="scrapy_child",
+        pages=300,
+        extract=True,
+    ),
     Crawl(part="crawlee", name="Crawlee", module="crawlee_crawl", pages=1_500),
     Crawl(part="crawlee-fields", name="Crawlee, fields read", module="crawlee_crawl", pages=400, extract=True),
 )
@@ -149,6 +160,8 @@ def _goals(figures: Figures) -> Iterator[Goal]:
         ("engine / Crawlee", "engine", "crawlee", 15),
         ("engine / Scrapy, fields read", "fields", "scrapy-fields", 8),
         ("through a child / Scrapy", "child", "scrapy", 3),
+        ("a Scrapy spider as a scraper / Scrapy", "scrapy-child", "scrapy", 0.8),
+        ("a Scrapy spider as a scraper / Scrapy, fields read", "scrapy-child-fields", "scrapy-fields", 0.8),
     ):
         yield Goal(name=name, measured=ratio(rate(top), rate(bottom)), bound=bound, at_least=True)
     yield Goal(name="added by the stages, p50", measured=figures.added_ms(), bound=0.3, at_least=False, unit="ms")

@@ -2279,6 +2279,14 @@ export type ProductResult = {
   warnings?: Array<string>;
 };
 
+/** The uploads of a project that are there. */
+export type ProjectDocument = {
+  /** The site of its scrapers. */
+  project: string;
+  /** Versions of its scrapers, oldest first. */
+  versions: Array<string>;
+};
+
 /** Whether calls can be taken now. */
 export type ReadyDocument = {
   /** Always true; while calls cannot be taken the answer is a 503. */
@@ -3431,6 +3439,16 @@ export type TimingDocument = {
   record_ms: number;
 };
 
+/** A project that was uploaded. */
+export type UploadDocument = {
+  /** The site of its scrapers. */
+  project: string;
+  /** The version of its scrapers. */
+  version: string;
+  /** Ids of the scrapers made of its spiders. */
+  scrapers: Array<string>;
+};
+
 /** What the run used. */
 export type UsageDocument = {
   /** Milliseconds of real time. */
@@ -4228,6 +4246,34 @@ export interface Operations {
     body: undefined;
     answer: ScraperSourceDocument;
   };
+  /** Upload a Scrapy project. */
+  put_project: {
+    path: { project: string; version: string };
+    query: undefined;
+    body: Response;
+    answer: UploadDocument;
+  };
+  /** Delete an upload. */
+  delete_version: {
+    path: { project: string; version: string };
+    query: undefined;
+    body: undefined;
+    answer: ProjectDocument;
+  };
+  /** List the uploads of a project. */
+  get_project: {
+    path: { project: string };
+    query: undefined;
+    body: undefined;
+    answer: ProjectDocument;
+  };
+  /** Delete a project. */
+  delete_project: {
+    path: { project: string };
+    query: undefined;
+    body: undefined;
+    answer: ProjectDocument;
+  };
   /** Drift of a scraper. */
   get_drift: {
     path: { site: string; task: string };
@@ -4658,6 +4704,10 @@ export const routes = {
   move_channel: ["PUT", "/api/scrapers/{site}/{task}/channels/{channel}"],
   unmove_channel: ["DELETE", "/api/scrapers/{site}/{task}/channels/{channel}"],
   get_source: ["GET", "/api/scrapers/{site}/{task}/source"],
+  put_project: ["PUT", "/api/projects/{project}/versions/{version}"],
+  delete_version: ["DELETE", "/api/projects/{project}/versions/{version}"],
+  get_project: ["GET", "/api/projects/{project}"],
+  delete_project: ["DELETE", "/api/projects/{project}"],
   get_drift: ["GET", "/api/scrapers/{site}/{task}/drift"],
   accept_drift: ["DELETE", "/api/scrapers/{site}/{task}/drift"],
   get_state: ["GET", "/api/scrapers/{site}/{task}/state"],

@@ -36,7 +36,9 @@ WORK = [
     Work("firecrawl", "/v2/extract", {"urls": [URL], "prompt": "the price"}),
     Work("flaresolverr", "/v1", {"cmd": "request.get", "url": URL}),
     Work("scrapyd", "/schedule.json", {"project": "shop", "spider": "product", "url": URL}),
-    Work("scrapyrt", "/crawl.json", {"spider_name": "shop/product", "request": {"url": URL}, "crawl_args": {"url": URL}}),
+    Work(
+        "scrapyrt", "/crawl.json", {"spider_name": "shop/product", "request": {"url": URL}, "crawl_args": {"url": URL}}
+    ),
 ]
 """Each path of each door by which work is started."""
 each_work = pytest.mark.parametrize("work", WORK, ids=lambda work: f"{work.door} {work.path}")

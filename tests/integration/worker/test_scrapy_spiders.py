@@ -152,6 +152,19 @@ async def _check_files(spiders: SpiderYard, outcome: Outcome, items: int) -> Non
     assert (report["reason"], report["errors"], len(report["items_dropped"])) == ("finished", [], 80 - items)
 
 
+async def test_the_crawler_of_the_guide_runs(spiders: SpiderYard) -> None:
+    """It finds Crawlee among the packages of this machine."""
+    guide = (ROOT / "docs" / "crawlee.md").read_text()
+    toml, script = (guide.partition(f"```{kind}\n")[2].partition("```")[0] for kind in ("toml", "python"))
+    folder = spiders.folder / "scrapers" / "crawlee"
+    folder.mkdir(parents=True)
+    (folder / "scraper.py").write_text(script)
+    (folder / "scraper.toml").write_text(toml.replace('requirements = ["crawlee[parsel]==1.11.*"]', ""))
+    outcome = await spiders.run(folder, url=f"{spiders.shop}/category/toys")
+    assert outcome.exit_reason is ExitReason.SUCCEEDED, outcome.error
+    assert len(msgspec.json.decode(await spiders.yard.result(outcome))) == 40
+
+
 async def test_failures_of_a_crawl_are_told(spiders: SpiderYard) -> None:
     """One scraper for all ways: its parent imports Scrapy once."""
     (spiders.folder / "unruly.py").write_text(UNRULY)
