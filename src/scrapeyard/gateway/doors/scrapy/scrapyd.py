@@ -15,7 +15,7 @@ from scrapeyard.gateway.doors.scrapy.spiders import Spider, find, respond, spide
 from scrapeyard.repository.scrapy.scrapers import slug
 from scrapeyard.settings import Settings
 
-Handler = Callable[[DoorCall, "Fields"], Awaitable[dict[str, Any]]]
+Handler = Callable[[DoorCall, "FormFields"], Awaitable[dict[str, Any]]]
 _STATES: Final = {"queued": "pending", "running": "running"}
 _ENDED: Final = ("succeeded", "failed", "cancelled")
 _LISTED: Final = 200
@@ -25,7 +25,7 @@ _SPIDERS: Final = 50
 _OF_A_CALL: Final = ("project", "spider", "setting", "jobid", "priority", "_version")
 
 
-class Fields:
+class FormFields:
     """The fields of a call, from its query or its form."""
 
     def __init__(self, pairs: list[tuple[str, str]], files: dict[str, bytes] | None = None) -> None:
@@ -77,7 +77,7 @@ class ScrapydDoor:
         method, handler = self._routes[call.path]
         if call.method != method:
             raise ApiRefused(405, {"code": "method_not_allowed", "detail": f"use {method}"})
-        fields = Fields(call.request.query_params.multi_items()) if method == "GET" else await _read_form(call)
+        fields = FormFields(call.request.query_params.multi_items()) if method == "GET" else await _read_form(call)
         told = await handler(call, fields)
         return respond({**told, "status": "ok", "node_name": self._node})
 
@@ -87,7 +87,7 @@ class ScrapydDoor:
         return respond(told, refused.status, refused.headers)
 
 
-async def _read_form(call: DoorCall) -> Fields:
+async def _read_form(call: DoorCall) -> FormFields:
     """A form, with files or without, or the same as a JSON object. Raises BadRequest."""
     kind = call.request.headers.get("content-type", "")
     raw = await call.body()
@@ -99,17 +99,17 @@ async def _read_form(call: DoorCall) -> Fields:
         pairs = parse_qsl(raw.decode(), keep_blank_values=True, max_num_fields=1000)
     except ValueError as error:
         raise BadRequest(f"the form cannot be read: {error}") from None
-    return Fields([*call.request.query_params.multi_items(), *pairs])
+    return FormFields([*call.request.query_params.multi_items(), *pairs])
 
 
-def _of_object(given: Any) -> Fields:
+def _of_object(given: Any) -> FormFields:
     if not isinstance(given, dict):
         raise BadRequest("the body must be a form or a JSON object")
     lists = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
-    return Fields([(name, str(value)) for name, values in lists.items() for value in values])
+    return FormFields([(name, str(value)) for name, values in lists.items() for value in values])
 
 
-def _read_parts(kind: str, raw: bytes) -> Fields:
+def _read_parts(kind: str, raw: bytes) -> FormFields:
     whole = BytesParser().parsebytes(b"Content-Type: " + kind.encode("latin-1") + b"\r\n\r\n" + raw)
     parts = [part for part in whole.get_payload() if isinstance(part, Message)] if whole.is_multipart() else []
     pairs, files = [], {}
@@ -123,19 +123,19 @@ def _read_parts(kind: str, raw: bytes) -> Fields:
             files[name] = data
     if not parts:
         raise BadRequest("the form cannot be read")
-    return Fields(pairs, files)
+    return FormFields(pairs, files)
 
 
-async def _list_projects(call: DoorCall, _fields: Fields) -> dict[str, Any]:
+async def _list_projects(call: DoorCall, _fields: FormFields) -> dict[str, Any]:
     return {"projects": sorted({each.project for each in await spiders(call)})}
 
 
-async def _list_versions(call: DoorCall, fields: Fields) -> dict[str, Any]:
+async def _list_versions(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     known = await spiders(call, fields["project"])
     return {"versions": list(dict.fromkeys(each.label for each in known))}
 
 
-async def _list_spiders(call: DoorCall, fields: Fields) -> dict[str, Any]:
+async def _list_spiders(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     known = await _of_project(call, fields["project"])
     version = fields.get("_version")
     found = [each for each in known if not version or version in (each.version, each.label)]
@@ -150,7 +150,7 @@ async def _of_project(call: DoorCall, project: str) -> list[Spider]:
     raise NotFound(f"project '{project[:100]}' not found")
 
 
-async def _schedule(call: DoorCall, fields: Fields) -> dict[str, Any]:
+async def _schedule(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     if fields.get("jobid"):
         raise BadRequest("jobid cannot be chosen here; leave it out, and the answer has one")
     known = await _of_project(call, fields["project"])
@@ -170,7 +170,7 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _priority(fields: Fields) -> str:
+def _priority(fields: FormFields) -> str:
     try:
         number = float(fields.get("priority") or 0)
     except ValueError:
@@ -178,7 +178,7 @@ def _priority(fields: Fields) -> str:
     return "normal" if number == 0 else "high" if number > 0 else "low"
 
 
-async def _cancel(call: DoorCall, fields: Fields) -> dict[str, Any]:
+async def _cancel(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     run = await _run(call, fields["job"], fields["project"])
     state = _STATES.get(run["status"]) if run else None
     if state:
@@ -186,7 +186,7 @@ async def _cancel(call: DoorCall, fields: Fields) -> dict[str, Any]:
     return {"prevstate": state}
 
 
-async def _status(call: DoorCall, fields: Fields) -> dict[str, Any]:
+async def _status(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     run = await _run(call, fields["job"], fields.get("project"))
     return {"currstate": _STATES.get(run["status"], "finished") if run else None}
 
@@ -202,7 +202,7 @@ async def _run(call: DoorCall, job: str, project: str) -> dict[str, Any] | None:
     return run if not project or run["scraper"].startswith(f"{slug(project)}/") else None
 
 
-async def _list_jobs(call: DoorCall, fields: Fields) -> dict[str, Any]:
+async def _list_jobs(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     project = fields.get("project")
     known = await _of_project(call, project) if project else await spiders(call)
     names = {each.id: each.name for each in known}
@@ -241,7 +241,7 @@ def _time(instant: str | None) -> str:
     return (instant or "").replace("T", " ").removesuffix("Z")
 
 
-async def _daemon_status(call: DoorCall, _fields: Fields) -> dict[str, Any]:
+async def _daemon_status(call: DoorCall, _fields: FormFields) -> dict[str, Any]:
     return {
         "pending": len(await _runs(call, ("queued",))),
         "running": len(await _runs(call, ("running",))),
@@ -249,7 +249,7 @@ async def _daemon_status(call: DoorCall, _fields: Fields) -> dict[str, Any]:
     }
 
 
-async def _add_version(call: DoorCall, fields: Fields) -> dict[str, Any]:
+async def _add_version(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     project, version, egg = fields["project"], fields["version"], fields.files.get("egg")
     if not egg:
         raise BadRequest("egg is not a file; with curl, use egg=@path, not egg=path")
@@ -258,12 +258,12 @@ async def _add_version(call: DoorCall, fields: Fields) -> dict[str, Any]:
     return {"project": project, "version": version, "spiders": len(answer.json()["scrapers"])}
 
 
-async def _delete_version(call: DoorCall, fields: Fields) -> dict[str, Any]:
+async def _delete_version(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     path = f"/api/projects/{slug(fields['project'])}/versions/{quote(fields['version'], safe='')}"
     await call.api("DELETE", path)
     return {}
 
 
-async def _delete_project(call: DoorCall, fields: Fields) -> dict[str, Any]:
+async def _delete_project(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     await call.api("DELETE", f"/api/projects/{slug(fields['project'])}")
     return {}
