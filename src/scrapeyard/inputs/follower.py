@@ -114,6 +114,8 @@ class Following:
         self._ahead: dict[str, set[int]] = {}
         """By job: items beyond the stored progress whose links were already read. May be lost without harm."""
         self._links: dict[str, tuple[Scraper, PageLinks]] = {}
+        self._adding = asyncio.Lock()
+        """Sitemaps and links are read at the same time: what one adds, the other must count before it adds."""
         self._sitemaps = Background()
         self._read_sitemaps: dict[str, tuple[int, tuple[str, ...]]] = {}
         """By job: how many URLs its sitemaps gave, and what of them was not read."""
@@ -304,15 +306,16 @@ class Following:
 
         A block number is never reused: a page's links may differ when they are read again.
         """
-        room, added = limit - await self._total(job), 0
-        while items and room > 0:
-            size = min(room, ITEM_BLOCK)
-            block, items = items[:size], items[size:]
-            new = await self._store.items.add(job.id, block, secrets.randbits(62), self._clock(), source=BLOCKS)
-            if new is None:
-                raise _NoMoreItems
-            room, added = room - new, added + new
-        return added
+        async with self._adding:
+            room, added = limit - await self._total(job), 0
+            while items and room > 0:
+                size = min(room, ITEM_BLOCK)
+                block, items = items[:size], items[size:]
+                new = await self._store.items.add(job.id, block, secrets.randbits(62), self._clock(), source=BLOCKS)
+                if new is None:
+                    raise _NoMoreItems
+                room, added = room - new, added + new
+            return added
 
     def _with_sitemaps(self, job: Job, source: FollowSource, links: PageLinks, progress: Progress) -> Progress:
         """The progress, with what the sitemaps gave once they are read; reading them starts here."""

@@ -1,5 +1,6 @@
 """Links that are followed: depth by depth, each page once, never beyond the limits, whatever crashes."""
 
+import asyncio
 import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from copy import copy
@@ -11,13 +12,14 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from scrapeyard.builtin import PAGE
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.inputs.follower import Following
 from scrapeyard.inputs.source import FollowSource, Shape, UrlChoice, source_of
 from scrapeyard.model import ExitReason, Limits, new_id
-from scrapeyard.model.job import Batch, ItemOutcome, Job, JobStatus
+from scrapeyard.model.job import Batch, ItemOutcome, Job, JobStatus, NewItem
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.loading import LoadTerms
 from scrapeyard.store.sql import SqlStore
@@ -371,3 +373,11 @@ async def test_a_site_without_a_sitemap_is_crawled_by_its_links(stand: Stand) ->
         now = await crawl_with_sitemaps(stand, job, {home: [home + "a"]})
     assert await stand.urls(job) == [home, home + "a"]
     assert (now.source["found"], now.gaps) == ({"sitemap_urls": 0}, ())
+
+
+async def test_links_and_sitemaps_read_at_once_keep_the_limit(stand: Stand) -> None:
+    """Each of the two counts the items that there are, and then adds: neither may do so between the other's steps."""
+    job, following = await stand.create(FollowSource(start=(HOME,), limit=5)), stand.following()
+    named = [[NewItem(key=f"{who}{n}", input=Raw(b"{}")) for n in range(4)] for who in ("link", "map")]
+    await asyncio.gather(*(following._add(job, items, limit=5) for items in named))
+    assert (await stand.job(job)).counts.total == 5
