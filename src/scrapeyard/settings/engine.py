@@ -109,7 +109,19 @@ class EscalationSettings(Section):
     browser: bool = Field(
         True, description="Whether a browser is tried where plain HTTP is blocked or finds no content."
     )
-    solver_url: str = Field("", description="FlareSolverr, e.g. http://127.0.0.1:8191; empty: our own browser, if any.")
+    solver: Literal["flaresolverr", "firecrawl"] = Field(
+        "flaresolverr", description="What the solver at `solver_url` speaks: FlareSolverr, or Firecrawl's `/v2/scrape`."
+    )
+    solver_url: str = Field(
+        "", description="The solver, e.g. http://127.0.0.1:8191 for FlareSolverr; empty: our own browser, if any."
+    )
+    solver_key: SecretStr = Field(SecretStr(""), description="API key of a Firecrawl server; empty: it wants none.")
+    solver_pages_daily: int = Field(
+        0,
+        ge=0,
+        le=10**9,
+        description="Maximum pages that one worker asks a Firecrawl server for in a day (UTC); 0: no limit.",
+    )
     solver_seconds: float = Field(60, gt=0, le=600, description="Maximum seconds the solver may take for one page.")
     solver_concurrency: int = Field(2, ge=1, le=100, description="Pages the solver works on at once for one worker.")
     remember_seconds: float = Field(

@@ -34,6 +34,7 @@ from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.robots.copies import RobotsCopies
 from scrapeyard.engines.robots.stage import Robots
+from scrapeyard.engines.solver.firecrawl import FirecrawlSolver
 from scrapeyard.engines.solver.flaresolverr import FlareSolverr
 from scrapeyard.engines.solver.port import Solver
 from scrapeyard.errors import FetchFailed
@@ -216,10 +217,11 @@ def _browsers(settings: Settings, shared: Shared, budgets: Budgets, choose_exit:
 
 
 def _solver(settings: Settings, dns: GuardedDns, browsers: BrowserEngine | None) -> Solver | None:
-    """FlareSolverr where there is one, otherwise our own browser."""
+    """FlareSolverr or Firecrawl where there is one, otherwise our own browser."""
     if settings.escalation.solver_url:
         max_bytes = int(settings.http.max_body_mb * _MEGABYTE)
-        return FlareSolverr(settings.escalation, dns=dns, max_bytes=max_bytes)
+        kind = FirecrawlSolver if settings.escalation.solver == "firecrawl" else FlareSolverr
+        return kind(settings.escalation, dns=dns, max_bytes=max_bytes)
     if browsers is None or not settings.escalation.browser:
         return None
     return BrowserSolver(browsers, settings.escalation)

@@ -188,6 +188,27 @@ async def test_a_receiver_of_firecrawl_gets_its_messages(stand: Stand) -> None:
         assert refused.status_code == 400, wrong
 
 
+async def test_the_calls_of_n8n(stand: Stand) -> None:
+    """As `@mendable/n8n-nodes-firecrawl` 2.1 makes them, by its defaults."""
+    headers = {"Authorization": "Bearer client", "Accept": "application/json"}
+    credentials = await stand.client.get("/v2/team/credit-usage", headers=headers)
+    assert credentials.json()["success"] is True
+    formats = [{"type": "markdown"}, {"type": "screenshot", "fullPage": False, "quality": 100}]
+    page = {"onlyMainContent": True, "waitFor": 0, "mobile": False, "skipTlsVerification": False, "timeout": 30000}
+    more = {"removeBase64Images": True, "blockAds": True, "storeInCache": True, "proxy": "auto"}
+    batch = {"urls": [URL], "formats": formats, **page, **more, "maxConcurrency": 100, "ignoreInvalidURLs": True}
+    for path, body in (
+        ("/v2/batch/scrape", {**batch, "zeroDataRetention": False}),
+        ("/v2/crawl", {"url": URL, "limit": 5, "scrapeOptions": {"formats": formats, **page, **more}}),
+    ):
+        made = await stand.client.post(path, json={"integration": "n8n", **body}, headers=headers)
+        assert made.status_code == 200, made.text
+        status = await stand.client.get(f"{path}/{made.json()['id']}", headers=headers)
+        assert status.json()["status"] == "scraping"
+    refused = await stand.client.post("/v2/agent", json={"integration": "n8n", "prompt": "x"}, headers=headers)
+    assert (refused.status_code, refused.json()["success"]) == (404, False)
+
+
 FLARESOLVERR = [
     ({"cmd": "request.get"}, "'url' is mandatory"),
     ({"cmd": "request.get", "url": URL, "postData": "a=b"}, "Cannot use"),

@@ -12,7 +12,10 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from scrapeyard.engines.browser.found import find_browser
-from scrapeyard.settings import BrowserSettings
+from scrapeyard.engines.http.dns import GuardedDns
+from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.engines.solver.flaresolverr import FlareSolverr
+from scrapeyard.settings import BrowserSettings, EscalationSettings, HttpSettings
 from tests.job_calls import FINAL, Jobs
 from tests.leaks import PATIENCE, descendants, living, until
 from tests.programs import Embedded, Yard
@@ -80,6 +83,50 @@ def test_explain_tells_why_a_browser_was_used(api: httpx.Client, site: ScriptedS
     assert "thing 29" in json.dumps(run["result"])
     explained = json.dumps(api.get(run["links"]["explain"]).json())
     assert "the page is empty until its scripts run" in explained
+
+
+async def test_a_client_of_flaresolverr_at_our_door(yard: Yard, site: ScriptedSite) -> None:
+    escalation = EscalationSettings(solver_url=yard.urls[0], solver_seconds=PATIENCE)
+    solver = FlareSolverr(escalation, dns=GuardedDns(HttpSettings(allow_private=True)), max_bytes=1_000_000)
+    await solver.start()
+    try:
+        request = FetchRequest(url=f"{site.url}challenge")
+        solved = await solver.solve(request, Caller(), proxy=None, seconds=PATIENCE)
+        assert await solver.healthy()
+    finally:
+        await solver.stop()
+    assert (solved.response.status, b"behind the check" in solved.response.body) == (200, True)
+    assert solved.clearance
+    assert [(each.name, each.value) for each in solved.clearance.cookies] == [("passed", "1764")]
+
+
+def test_actions_of_firecrawl(api: httpx.Client, site: ScriptedSite) -> None:
+    actions = [
+        {"type": "click", "selector": "[name=user]"},
+        {"type": "write", "text": "a{{da}}"},
+        {"type": "press", "key": "Enter"},
+        {"type": "wait", "selector": "p"},
+        {"type": "scrape"},
+        {"type": "executeJavascript", "script": "1 + 1"},
+        {"type": "pdf"},
+        {"type": "scroll", "direction": "down"},
+        {"type": "screenshot"},
+    ]
+    formats = ["markdown", {"type": "screenshot", "viewport": {"width": 300, "height": 200}}]
+    asked = {"url": f"{site.url}login", "formats": formats, "actions": actions, "timeout": 300_000}
+    answer = api.post("/v2/scrape", json=asked)
+    assert answer.status_code == 200, answer.text
+    page = answer.json()["data"]
+    assert (page["markdown"], page["metadata"]["url"]) == ("user=a{{da}}", f"{site.url}cookies")
+    (scrape,), (value,) = page["actions"]["scrapes"], page["actions"]["javascriptReturns"]
+    assert (scrape["url"], value) == (f"{site.url}cookies", {"type": "number", "value": 2})
+    assert page["actions"]["pdfs"][0].startswith("data:application/pdf;base64,JVBER")
+    pictures = [page["screenshot"], *page["actions"]["screenshots"]]
+    assert [each[:30] for each in pictures] == ["data:image/png;base64,iVBORw0K"] * 2
+    failed = api.post(
+        "/v2/scrape", json={**asked, "actions": [{"type": "click", "selector": "#no"}], "timeout": 40_000}
+    )
+    assert (failed.status_code, failed.json()["code"]) == (500, "SCRAPE_ACTION_ERROR")
 
 
 def test_log_in_by_actions_and_by_a_recording(api: httpx.Client, site: ScriptedSite) -> None:

@@ -19,6 +19,12 @@ from firecrawl.v2.client_async import AsyncFirecrawlClient
 from firecrawl.v2.types import PaginationConfig, ScrapeOptions
 from firecrawl.v2.utils.error_handler import BadRequestError, FirecrawlError
 
+from scrapeyard.engines.http.dns import GuardedDns
+from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.engines.solver.firecrawl import FirecrawlSolver
+from scrapeyard.engines.solver.port import SolverAway
+from scrapeyard.errors import FetchFailed
+from scrapeyard.settings import EscalationSettings, HttpSettings
 from tests.leaks import PATIENCE, until
 from tests.programs import ROOT, Embedded, Yard
 from tests.services.models import ModelServer
@@ -208,7 +214,7 @@ def test_use(v2: FirecrawlClient) -> None:
         ({"formats": ["branding"]}, "there is no reader of brands"),
         ({"formats": ["summary", {"type": "question", "question": "why?"}]}, "questions about a page"),
         ({"lockdown": True}, "pages are not served from the cache alone"),
-        ({"actions": [{"type": "screenshot", "quality": 50}]}, "this option is not available here"),
+        ({"actions": [{"type": "screenshot", "quality": 50}]}, "Input should be 100"),
         ({"actions": [{"type": "dance"}]}, "dance"),
         ({"parsers": []}, "documents are always read"),
         ({"timeout": 10**9}, "less than or equal"),
@@ -243,6 +249,39 @@ def test_the_first_version(yard: Yard, shop: str) -> None:
     assert v1.get_extract_status(started.id).success
     with pytest.raises(Exception, match=NOT_HERE):
         v1.search("x")
+
+
+async def test_our_own_door_as_an_outside_engine(yard: Yard, shop: str) -> None:
+    settings = EscalationSettings(solver="firecrawl", solver_url=yard.urls[0], solver_pages_daily=2)
+    solver = FirecrawlSolver(settings, dns=GuardedDns(HttpSettings(allow_private=True)), max_bytes=1_000_000)
+    await solver.start()
+    try:
+        page = (
+            await solver.solve(FetchRequest(url=f"{shop}/product/1"), Caller(), proxy=None, seconds=PATIENCE)
+        ).response
+        assert (page.status, page.url, page.strategy) == (200, f"{shop}/product/1", "solver")
+        assert b"<title>Aurora Lamp" in page.body
+        gone = (
+            await solver.solve(FetchRequest(url=f"{shop}/nowhere"), Caller(), proxy=None, seconds=PATIENCE)
+        ).response
+        assert gone.status == 404
+        with pytest.raises(FetchFailed, match="pages of this day"):
+            await solver.solve(FetchRequest(url=f"{shop}/"), Caller(), proxy=None, seconds=PATIENCE)
+        assert await solver.healthy()
+    finally:
+        await solver.stop()
+
+
+async def test_an_outside_engine_that_is_none(yard: Yard, shop: str) -> None:
+    for place, words in ((shop, "does not speak"), ("http://127.0.0.1:1", "does not answer")):
+        settings = EscalationSettings(solver="firecrawl", solver_url=place)
+        solver = FirecrawlSolver(settings, dns=GuardedDns(HttpSettings(allow_private=True)), max_bytes=1_000_000)
+        await solver.start()
+        try:
+            with pytest.raises(SolverAway, match=words):
+                await solver.solve(FetchRequest(url=f"{shop}/"), Caller(), proxy=None, seconds=PATIENCE)
+        finally:
+            await solver.stop()
 
 
 def test_without_waiting(yard: Yard, shop: str) -> None:

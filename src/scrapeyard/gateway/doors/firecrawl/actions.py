@@ -36,7 +36,7 @@ class ShotAction(_Act):
 
     type: Literal["screenshot"]
     full_page: bool | None = None
-    quality: None = Field(None, description="Pictures are PNG, which has none.")
+    quality: Literal[100] | None = Field(None, description="Pictures are PNG, which loses nothing.")
     viewport: None = Field(None, description="The window keeps its size; give it with the format `screenshot`.")
 
 

@@ -83,7 +83,7 @@ class ScreenshotFormat(BaseModel):
 
     type: Literal["screenshot"] = "screenshot"
     full_page: bool = False
-    quality: None = Field(None, description="Pictures are PNG, which has none.")
+    quality: Literal[100] | None = Field(None, description="Pictures are PNG, which loses nothing.")
     viewport: Window | None = None
 
 
