@@ -16,6 +16,7 @@ from benchmarks.report import Options, Report
 BENCHES = {
     "articles": "benchmarks.articles",
     "auth": "benchmarks.auth",
+    "brokers": "benchmarks.brokers",
     "browser": "benchmarks.browser",
     "core": "benchmarks.core",
     "crawl": "benchmarks.site_crawl",

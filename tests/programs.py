@@ -21,6 +21,7 @@ from typing import Any, Self
 import httpx
 
 from tests.leaks import PATIENCE, Process, descendants, in_session, living, until
+from tests.services.nats import NatsServer
 from tests.services.postgres import PostgresServer
 from tests.services.valkey import ValkeyServer
 from tests.services.warm import Started, warm
@@ -285,7 +286,7 @@ class Embedded(Yard):
 
 
 class Cluster(Yard):
-    """Valkey and PostgreSQL of its own, and the roles as processes of their own."""
+    """Valkey, or another broker, and PostgreSQL of its own, and the roles as processes of their own."""
 
     def __init__(
         self,
@@ -295,20 +296,22 @@ class Cluster(Yard):
         dispatchers: int = 1,
         environment: Mapping[str, str] | None = None,
         is_fresh: bool = False,
+        broker: ValkeyServer | NatsServer | None = None,
     ) -> None:
         super().__init__(environment, is_fresh=is_fresh)
         self._wanted = (gateways, workers, dispatchers)
         self.hands = self._stack.enter_context(ThreadPoolExecutor(1, "cluster"))
         """Starts and stops the servers where the caller must not wait. PostgreSQL dies with the thread that started
         it, so that thread must last as long as the cluster."""
-        self.valkey = ValkeyServer()
+        self.broker = broker or ValkeyServer()
         self.postgres = PostgresServer()
         self._stack.callback(self.postgres.close)
 
     def _start(self) -> None:
-        self._stack.enter_context(self.valkey)
+        self._stack.enter_context(self.broker)
         self._stack.enter_context(self.postgres)
-        self.environment |= {"REDIS_URL": self.valkey.url, "DATABASE_URL": self.postgres.url}
+        name = "REDIS_URL" if isinstance(self.broker, ValkeyServer) else "SCRAPEYARD_QUEUE__URL"
+        self.environment |= {name: self.broker.url, "DATABASE_URL": self.postgres.url}
         gateways, workers, dispatchers = self._wanted
         for _ in range(gateways):
             self.add_gateway()

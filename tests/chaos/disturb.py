@@ -71,10 +71,10 @@ async def freeze_dispatcher(cluster: Cluster, _chance: random.Random) -> None:
 
 
 async def stop_redis(cluster: Cluster, _chance: random.Random) -> None:
-    """Redis is away for a while and comes back empty."""
-    await _by_hand(cluster, cluster.valkey.stop)
+    """The broker is away for a while; Redis comes back empty."""
+    await _by_hand(cluster, cluster.broker.stop)
     await asyncio.sleep(AWAY_SECONDS)
-    await _by_hand(cluster, cluster.valkey.start)
+    await _by_hand(cluster, cluster.broker.start)
 
 
 async def stop_postgres(cluster: Cluster, _chance: random.Random) -> None:
@@ -85,14 +85,14 @@ async def stop_postgres(cluster: Cluster, _chance: random.Random) -> None:
 
 
 async def stop_both(cluster: Cluster, chance: random.Random) -> None:
-    """Redis and PostgreSQL are away at the same time."""
+    """The broker and PostgreSQL are away at the same time."""
     await asyncio.gather(stop_redis(cluster, chance), stop_postgres(cluster, chance))
 
 
 async def restart_redis(cluster: Cluster, _chance: random.Random) -> None:
-    """Redis is gone for a moment only, with all that it held."""
-    await _by_hand(cluster, cluster.valkey.stop)
-    await _by_hand(cluster, cluster.valkey.start)
+    """The broker is gone for a moment only; Redis with all that it held."""
+    await _by_hand(cluster, cluster.broker.stop)
+    await _by_hand(cluster, cluster.broker.start)
 
 
 DISTURBANCES: dict[str, Disturbance] = {

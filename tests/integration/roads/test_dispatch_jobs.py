@@ -58,7 +58,7 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture
 async def yard(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Yard]:
     """Connected to the cluster. Its own dispatcher is never started."""
-    queue, store = RedisQueue(cluster.valkey.url, patience_seconds=PATIENCE), SqlStore(cluster.postgres.url)
+    queue, store = RedisQueue(cluster.broker.url, patience_seconds=PATIENCE), SqlStore(cluster.postgres.url)
     async with AsyncExitStack() as stack:
         for part in (store, queue):
             await part.start()
@@ -105,9 +105,9 @@ async def test_what_valkey_forgets_is_published_again(cluster: Cluster, yard: Jo
     job_id = await yard.job(2000, rate=None)
     await work_until(yard, at_least(yard, job_id, 0.1))
     try:
-        await asyncio.to_thread(cluster.valkey.stop)
+        await asyncio.to_thread(cluster.broker.stop)
     finally:
-        await asyncio.to_thread(cluster.valkey.start)
+        await asyncio.to_thread(cluster.broker.start)
     await work_until(yard, is_completed(yard, job_id))
     counts = (await yard.got(job_id)).counts
     assert (counts.success, counts.error) == (2000, 0)

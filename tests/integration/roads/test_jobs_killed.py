@@ -80,9 +80,9 @@ def _kill_and_start(yard: Yard) -> None:
     for program in yard.programs:
         program.kill()
     if isinstance(yard, Cluster):
-        yard.valkey.stop()
+        yard.broker.stop()
         yard.postgres.stop()
-        yard.valkey.start()
+        yard.broker.start()
         yard.postgres.start()
         yard.add_gateway()
         for _ in range(2):
