@@ -19,9 +19,10 @@ from benchmarks.report import Goal, Options, Report, Table, figure
 from scrapeyard.model.drift import WINDOW, DriftSketch, Sight, sights_of
 from scrapeyard_sdk.extract.patterns import Example, Pattern, learn
 
-PARTS = ("breaks", "unchanged", "speed")
+PARTS = ("breaks", "mended", "unchanged", "speed")
 BEFORE = 100
 """Pages before the change."""
+LEAST_F1 = 0.9
 UNCHANGED = 10_000
 """Pages of all sites together without a change."""
 _TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9]*)([^<>]*)>")
@@ -63,7 +64,9 @@ def _replaced(html: bytes, values: list[str], by: str) -> bytes:
     return html
 
 
-MUTATIONS: dict[str, Callable[[bytes, list[str]], bytes]] = {
+Change = Callable[[bytes, list[str]], bytes]
+"""Of a page whose values are known."""
+MUTATIONS: dict[str, Change] = {
     "classes renamed": _renamed,
     "boxes added": _wrapped,
     "fields moved": _moved,
@@ -76,20 +79,29 @@ class _Watched:
 
     def __init__(self, site: _Site) -> None:
         draw = random.Random(site.name)
-        answered = draw.sample(sorted(site.truth), ANSWERED)
-        self.rest = [page for page in sorted(site.truth) if page not in answered]
-        examples = [Example(html=site.pages[page], values=dict(site.truth[page])) for page in answered]
-        self.pattern: Pattern = learn(examples, [site.pages[page] for page in self.rest])
+        self._answered = draw.sample(sorted(site.truth), ANSWERED)
+        self.rest = [page for page in sorted(site.truth) if page not in self._answered]
         self._site = site
+        self.pattern: Pattern = self.learned(lambda html, _: html)
         self.read = {page: self.pattern.extract(site.pages[page]) for page in self.rest}
 
-    def mutated(self, change: Callable[[bytes, list[str]], bytes]) -> dict[str, dict[str, Any]]:
-        """What the pattern reads of each page after a change of the template."""
-        found = {}
-        for page in self.rest:
-            values = [value for values in self._site.truth[page].values() for value in values]
-            found[page] = self.pattern.extract(change(self._site.pages[page], values))
-        return found
+    def learned(self, change: Change) -> Pattern:
+        """A pattern of three answered pages, after a change of the template."""
+        truth = self._site.truth
+        examples = [Example(html=self._page(page, change), values=dict(truth[page])) for page in self._answered]
+        return learn(examples, [self._page(page, change) for page in self.rest])
+
+    def mutated(self, change: Change, pattern: Pattern | None = None) -> dict[str, dict[str, Any]]:
+        """What a pattern reads of each page after a change of the template."""
+        return {page: (pattern or self.pattern).extract(self._page(page, change)) for page in self.rest}
+
+    def f1(self, found: dict[str, dict[str, Any]]) -> float:
+        """Over the fields."""
+        return self._site._rates(found)["F1"]
+
+    def _page(self, page: str, change: Change) -> bytes:
+        values = [value for values in self._site.truth[page].values() for value in values]
+        return change(self._site.pages[page], values)
 
     def broken(self, after: dict[str, dict[str, Any]]) -> list[str]:
         """Fields that most pages had and that are read differently on at least half of them."""
@@ -115,6 +127,10 @@ def run(options: Options, say: Callable[[str], None]) -> Report:
     goals: list[Goal] = []
     if options.wants("breaks"):
         table, goal = _breaks(watched)
+        tables.append(table)
+        goals.append(goal)
+    if options.wants("mended"):
+        table, goal = _mended(watched)
         tables.append(table)
         goals.append(goal)
     if options.wants("unchanged"):
@@ -144,6 +160,27 @@ def _breaks(watched: list[_Watched]) -> tuple[Table, Goal]:
     title = f"fields broken and noticed within {WINDOW} pages, after {mean:.1f} pages in the mean"
     goal = Goal(name="breaks noticed", measured=seen / breaks, bound=0.95, at_least=True, unit="")
     return Table(title=title, columns=("change", *columns), rows=rows), goal
+
+
+def _mended(watched: list[_Watched]) -> tuple[Table, Goal]:
+    """F1 of the sites that a change breaks: before it, after it, and with a pattern of three pages that were answered
+    anew. Fields that are removed cannot be learned again."""
+    rows, all_after = [], list[float]()
+    for name in ("classes renamed", "boxes added", "fields moved"):
+        change = MUTATIONS[name]
+        broken = [(site, after) for site in watched if site.broken(after := site.mutated(change))]
+        scores = [
+            (site.f1(site.read), site.f1(after), site.f1(site.mutated(change, site.learned(change))))
+            for site, after in broken
+        ]
+        means = [sum(each[number] for each in scores) / max(1, len(scores)) for number in range(3)]
+        all_after += [each[2] for each in scores]
+        low = sum(each[2] < LEAST_F1 for each in scores)
+        rows.append((name, str(len(scores)), *(f"{mean:.3f}" for mean in means), str(low)))
+    columns = ("change", "sites", "F1 before", "after it", "learned anew", f"sites below {LEAST_F1}")
+    mean = sum(all_after) / max(1, len(all_after))
+    goal = Goal(name="F1 learned anew", measured=mean, bound=LEAST_F1, at_least=True, unit="")
+    return Table(title="F1 of broken sites", columns=columns, rows=tuple(rows)), goal
 
 
 def _noticed(site: _Watched, after: dict[str, dict[str, Any]], draw: random.Random) -> dict[str, int]:
