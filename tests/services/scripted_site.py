@@ -9,6 +9,12 @@ from tests.services.threads import ThreadedServer
 
 SHELL = b"""<!doctype html><html><head><title>Shop</title><script type="module" src="/fill.js"></script></head>
 <body><noscript>You need to enable JavaScript to run this app.</noscript><div id="root"></div></body></html>"""
+ENDLESS = b"""<!doctype html><html><head><title>Endless</title></head><body><main><ul id="list"></ul>
+<p id="foot">more</p></main><script>let n = 0;
+const item = i => `<li style="height:400px"><a href="/p/${i}">Thing number ${i}</a> <b>&euro;${i}.50</b></li>`;
+const grow = () => { if (n < 20) for (let i = 0; i < 5; i++) list.insertAdjacentHTML('beforeend', item(++n)) };
+grow(); new IntersectionObserver(e => e[0].isIntersecting && grow()).observe(foot)</script></body></html>"""
+"""A list of twenty things, five more each time one has scrolled to its end."""
 FILL = b"""fetch("/items.json").then(each => each.json()).then(items => {
   document.querySelector("#root").innerHTML =
     items.map(each => `<li class="item">${each.name} for ${each.price} euros</li>`).join("");
@@ -103,6 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
 _PAGES = {
     "/": (200, b"<h1>Home</h1>", "text/html"),
     "/shell": (200, SHELL, "text/html"),
+    "/endless": (200, ENDLESS, "text/html"),
     "/login": (200, LOGIN, "text/html"),
     "/slow": (200, SLOW, "text/html"),
     "/leaves": (200, LEAVES, "text/html"),

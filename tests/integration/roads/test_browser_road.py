@@ -78,6 +78,13 @@ def test_a_page_that_scripts_fill_by_one_call(api: httpx.Client, site: ScriptedS
     assert "browser" in json.dumps(explained)
 
 
+def test_a_list_that_grows_while_one_scrolls_is_read_whole(api: httpx.Client, site: ScriptedSite) -> None:
+    asked = {"url": f"{site.url}endless", "browser": {"scroll": 20}}
+    found = scrape(api, scraper="builtin/list", input=asked, wait=PATIENCE)["result"]
+    assert [record["url"] for record in found["records"]] == [f"{site.url}p/{n}" for n in range(1, 21)]
+    assert {record["price"] for record in found["records"]} == {n + 0.5 for n in range(1, 21)}
+
+
 def test_explain_tells_why_a_browser_was_used(api: httpx.Client, site: ScriptedSite) -> None:
     run = scrape(api, url=site.url + "shell")
     assert "thing 29" in json.dumps(run["result"])
