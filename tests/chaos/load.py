@@ -40,6 +40,7 @@ class Call:
     run_id: str = ""
     exit_reason: str = ""
     """As the answer told; empty for a handle."""
+    gateway: str = ""
 
     @property
     def accepted(self) -> bool:
@@ -137,7 +138,8 @@ class Load:
         began = time.monotonic()
         urls = self._urls()
         try:
-            answer = await client.post(f"{urls[number % len(urls)]}/api/scrape", json=body)
+            call.gateway = urls[number % len(urls)]
+            answer = await client.post(f"{call.gateway}/api/scrape", json=body)
         except httpx.TimeoutException:
             call.code = "HUNG"
         except httpx.TransportError:

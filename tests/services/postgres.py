@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -59,7 +59,9 @@ END $$
 class PostgresServer:
     """One PostgreSQL. `stop` and `start` keep its data and port; `close` removes all of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, host: str = "127.0.0.1", before: Sequence[str] = ()) -> None:
+        """`before` stands before the command, to run it on the host whose address is `host`."""
+        self._host, self._before = host, before
         self._folder = Path(tempfile.mkdtemp(prefix="scrapeyard-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
@@ -88,7 +90,7 @@ class PostgresServer:
 
     def database_url(self, name: str) -> str:
         """The URL of any database of this server."""
-        return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
+        return f"postgresql://postgres@{self._host}:{self.port}/{name}"
 
     def start(self) -> None:
         """Start and wait until it takes connections. Does nothing when it runs."""
@@ -96,11 +98,19 @@ class PostgresServer:
             return
         if not self._data.exists():
             _run("cp", "-a", str(_template()), str(self._data))
-        options = {**_OPTIONS, "port": str(self.port), "unix_socket_directories": str(self._folder)}
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all samenet trust\n")
+        options = {
+            **_OPTIONS,
+            "listen_addresses": self._host,
+            "port": str(self.port),
+            "unix_socket_directories": str(self._folder),
+        }
         flags = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
+                    *self._before,
                     *_prefix(),
                     "setpriv",
                     "--pdeathsig",

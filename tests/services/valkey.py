@@ -6,7 +6,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -20,8 +20,10 @@ from tests.services.ports import free_port
 class ValkeyServer:
     """One server process. `stop` and `start` keep the port; what it held is gone when it comes back."""
 
-    def __init__(self, *, password: str = "") -> None:
+    def __init__(self, *, password: str = "", host: str = "127.0.0.1", before: Sequence[str] = ()) -> None:
+        """`before` stands before the command, to run it on the host whose address is `host`."""
         self.port = free_port()
+        self._host, self._before = host, before
         self._password = password
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -30,7 +32,7 @@ class ValkeyServer:
     def url(self) -> str:
         """Where clients find it."""
         login = f":{self._password}@" if self._password else ""
-        return f"redis://{login}127.0.0.1:{self.port}/0"
+        return f"redis://{login}{self._host}:{self.port}/0"
 
     @property
     def pid(self) -> int:
@@ -55,10 +57,12 @@ class ValkeyServer:
         if self._process is not None:
             return
         self._folder = self._folder or Path(tempfile.mkdtemp(prefix="valkey-"))
-        where = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)]
+        where = ["--port", str(self.port), "--bind", self._host, "--dir", str(self._folder)]
         how = ["--save", "", "--appendonly", "no", "--logfile", str(self._folder / "log")]
-        login = ["--requirepass", self._password] if self._password else []
-        self._process = subprocess.Popen([get_binary_path(), *where, *how, *login], stdin=subprocess.DEVNULL)
+        login = ["--requirepass", self._password] if self._password else ["--protected-mode", "no"]
+        self._process = subprocess.Popen(
+            [*self._before, get_binary_path(), *where, *how, *login], stdin=subprocess.DEVNULL
+        )
         self._wait()
 
     def stop(self, how: signal.Signals = signal.SIGKILL) -> None:
@@ -70,7 +74,7 @@ class ValkeyServer:
 
     def command(self, *words: str) -> bytes:
         """One command by hand, for tests that must not lean on the client they test. Returns the reply's start."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as plug:
+        with socket.create_connection((self._host, self.port), timeout=PATIENCE) as plug:
             if self._password:
                 plug.sendall(_packed("AUTH", self._password))
                 plug.recv(4096)
