@@ -1,7 +1,6 @@
 """Connections to Redis: by URL, shared by many callers, and restored after an outage."""
 
 import asyncio
-import math
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -162,8 +161,10 @@ def _reason(error: BaseException) -> str:
 
 
 async def _reply(connection: AbstractConnection) -> Any:
+    """The next reply. Takes no timeout, not even `math.inf`: with one, the library takes a connection that the system
+    gave up (ETIMEDOUT is a TimeoutError) for a read without a result, and returns None at once, again and again."""
     try:
-        return await connection.read_response(timeout=math.inf, disconnect_on_error=False)
+        return await connection.read_response(disconnect_on_error=False)
     except ResponseError as error:
         return error
 

@@ -1,10 +1,15 @@
 """What the adapters on Redis share: names of keys that must never change, and the report of an outage."""
 
+import asyncio
+import errno
+
 import pytest
 
 from scrapeyard.model import Priority
+from scrapeyard.redis.connection import CommandLink, Dialer, LinkLost
 from scrapeyard.redis.keys import Keys
 from scrapeyard.redis.outage import Outage
+from tests.leaks import PATIENCE
 
 
 def test_keys_of_a_server_in_use_keep_their_names() -> None:
@@ -50,3 +55,29 @@ async def test_a_link_that_is_stopped_while_lost(ends_on_stop: bool, expected: l
     outage.down("one", "OSError", 1)
     outage.up("one")
     assert told == expected
+
+
+async def test_a_connection_that_the_system_gave_up_is_made_anew(redis_url: str) -> None:
+    """A host that vanished ends connections with ETIMEDOUT. That is no reply: the command failed; the next works."""
+    told: list[str] = []
+    link = CommandLink(Dialer(redis_url), Outage(lambda *_: told.append("away"), lambda _: told.append("back")))
+    link.start()
+    try:
+        await link.ready(_soon())
+        first = link.client_id
+        assert link._connection is not None
+        asked = asyncio.create_task(link.ask(("BLPOP", "nothing", 0), within=PATIENCE))
+        await asyncio.sleep(0)
+        link._connection._reader.set_exception(TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
+        with pytest.raises(LinkLost):
+            await asked
+        await link.ready(_soon())
+        assert await link.ask(("PING",), within=PATIENCE) == [b"PONG"]
+        assert link.client_id != first
+        assert told == ["away", "back"]
+    finally:
+        await link.stop()
+
+
+def _soon() -> float:
+    return asyncio.get_running_loop().time() + PATIENCE
