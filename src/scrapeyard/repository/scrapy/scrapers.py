@@ -23,6 +23,9 @@ from scrapeyard.repository.scrapy.told import NETWORK, PACKAGES, imports_of
 
 SCRAPY: Final = "scrapy==2.19.*"
 """For a project that does not say which Scrapy it wants."""
+_OLD: Final = re.compile(r"scrapy\s*==\s*2\.(?:\d|1[0-4])(?:\.|\s|$)", re.IGNORECASE)
+_COMPANIONS: Final = ("twisted<25.5", "w3lib<2.4")
+"""With later versions of these, Scrapy before 2.15 cannot even be imported."""
 PROJECT: Final = "project"
 _REQUIREMENTS: Final = "requirements.txt"
 _MAX_LIST: Final = 256 * 1024
@@ -219,6 +222,8 @@ def requirements_of(project: SpiderProject) -> tuple[list[str], list[str]]:
     names = {_name(each) for each in found}
     if "scrapy" not in names:
         found.insert(0, SCRAPY)
+    if any(_OLD.match(each) for each in found):
+        found += [each for each in _COMPANIONS if _name(each) not in names]
     found += _missing(project, names, notes)
     return list(dict.fromkeys(found)), notes
 
