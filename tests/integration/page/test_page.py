@@ -438,7 +438,7 @@ def test_a_site_is_treated_more_gently_and_back(person: Person, api: httpx.Clien
 
 def test_a_site_tells_what_it_answered_and_why_items_failed(person: Person) -> None:
     page = person.open("/sites/127.0.0.1")
-    expect(page.get_by_role("img", name=re.compile("^What it answered, job by job: .*refused.* 2"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("^What it answered, job by job: .*refused"))).to_be_visible()
     expect(page.get_by_role("link", name="403 fetch_status")).to_be_visible()
 
 

@@ -21,13 +21,17 @@ export function Dialog({
 }) {
   const w = useWords(common);
   const box = useRef<HTMLDialogElement>(null);
+  const isGone = useRef(false);
   useEffect(() => {
     const now = box.current;
     now?.showModal();
-    return () => now?.close();
+    return () => {
+      isGone.current = true; // it may have made room for another one
+      now?.close();
+    };
   }, []);
   return (
-    <dialog ref={box} class={wide ? "wide" : ""} onClose={close} aria-label={title}>
+    <dialog ref={box} class={wide ? "wide" : ""} onClose={() => isGone.current || close()} aria-label={title}>
       <header>
         <h2>{title}</h2>
         <button type="button" class="quiet" aria-label={w.close} onClick={() => box.current?.close()}>
