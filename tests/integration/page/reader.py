@@ -146,6 +146,13 @@ class Person:
     def row(self, text: str) -> Locator:
         return self.page.get_by_role("row").filter(has_text=text)
 
+    def search(self, words: str, found: str) -> None:
+        """Type into the search, and wait until the first thing found is this."""
+        self.page.keyboard.press("Control+k")
+        expect(self.page.locator("dialog.search input")).to_be_focused()
+        self.page.keyboard.type(words)
+        expect(self.page.locator("dialog.search").get_by_role("option").first).to_contain_text(found)
+
     def tab_to(self, target: Locator, most: int = 60) -> None:
         """Press Tab until the focus is there."""
         for _ in range(most):
