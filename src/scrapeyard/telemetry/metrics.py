@@ -111,6 +111,7 @@ class Metrics:
             "queue_wait_seconds", "From when a run was queued to when a worker began.", SECONDS
         )
         self._run_seconds = self._histogram("run_duration_seconds", "Wall clock of an attempt.", SECONDS, "kind")
+        self._of_attempt = lru_cache(1024)(self._find_attempt)
         self._child_start = self._histogram(
             "child_start_seconds",
             "Until a child had the run; `ahead` says whether it had been forked before.",
@@ -196,14 +197,18 @@ class Metrics:
         self._attempt("item", outcome.exit_reason, outcome.usage, again=outcome.not_before is not None)
 
     def _attempt(self, kind: str, reason: ExitReason, usage: Usage, *, again: bool) -> None:
-        status = "retry" if again else _STATUS[status_of(reason)]
-        self._processed.labels(kind, status, reason.value).inc()
-        self._run_seconds.labels(kind).observe(usage.wall_ms / 1000)
+        count, timer = self._of_attempt(kind, reason, again)
+        count.inc()
+        timer.observe(usage.wall_ms / 1000)
         if usage.solver_calls:
             self._solver.labels("solved").inc(usage.solver_successes)
             self._solver.labels("failed").inc(max(0, usage.solver_calls - usage.solver_successes))
             self._watched.solver[0] += usage.solver_calls
             self._watched.solver[1] += usage.solver_successes
+
+    def _find_attempt(self, kind: str, reason: ExitReason, again: bool) -> tuple[Counter, Histogram]:
+        status = "retry" if again else _STATUS[status_of(reason)]
+        return self._processed.labels(kind, status, reason.value), self._run_seconds.labels(kind)
 
     def fetched(
         self, site_class: str, engine: str, status: str, seconds: float, tried: Sequence[Mapping[str, object]]
