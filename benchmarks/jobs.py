@@ -279,7 +279,8 @@ def _goals(figures: Figures) -> tuple[Goal, ...]:
 
 def _quick(key: str, way: Measured) -> list[Goal]:
     """What must stay small: memory, and the time of answers."""
-    grown = max((peak - way.small_peaks.get(name, 0.0) for name, peak in way.peaks.items()), default=math.nan)
+    both = way.peaks.keys() & way.small_peaks.keys()  # not what only a large job has
+    grown = max((way.peaks[name] - way.small_peaks[name] for name in both), default=math.nan)
     seen = way.road.seen
     called = ratio(seen["interactive"].p50_ms, way.idle.p50_ms)
     return [

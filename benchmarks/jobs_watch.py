@@ -16,6 +16,12 @@ from benchmarks.quantiles import quantile
 
 _ASK_SECONDS = 0.1
 _LOOK_SECONDS = 0.25
+_PROCESSES = (
+    ("results.exports", ": export"),
+    ("files_process", ": files"),
+    ("zygote", ": sandbox"),
+    ("builtin.reading", ": pages"),
+)
 _CALL = {"scraper": "bench/noop", "input": {}}
 
 
@@ -145,7 +151,7 @@ class Peaks:
 def _part(pid: int) -> str:
     """What a process below one of our programs is."""
     words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-    for module, name in (("results.exports", ": export"), ("sandbox.zygote", ": sandbox"), ("extract", ": extract")):
+    for module, name in _PROCESSES:
         if module in words:
             return name
     return ": other"
