@@ -24,7 +24,7 @@ log = get_log("results")
 _OURS: Final = re.compile(r"job_[0-9a-f]{32}")
 AT_ONCE: Final = 3
 """Files of one job written concurrently, each by its own process."""
-_MOST_SPOOLED: Final = 2 * 1024**3
+_MOST_SPOOLED: Final = 512 * 1024**2
 """Bytes of compressed frames above which the other items are read when the job has ended."""
 
 
