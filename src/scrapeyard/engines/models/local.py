@@ -61,8 +61,12 @@ class LocalModel:
             self._process = await start_process(
                 "scrapeyard.engines.models.local", str(provider.path), str(provider.context_tokens), framing=FRAMING
             )
-            async with asyncio.timeout(_START_SECONDS):
-                await self._process.receive()
+            try:
+                async with asyncio.timeout(_START_SECONDS):
+                    await self._process.receive()
+            except TimeoutError:
+                words = f"{provider.name} was not loaded within {_START_SECONDS:g} s; the machine may be too busy"
+                raise ModelFailed("timeout", words) from None
         async with asyncio.timeout(self.provider.seconds):
             await self._process.send(FRAMING.pack(b"q", body))
             return (await self._process.receive())[1]
