@@ -179,7 +179,8 @@ class NatsLink:
                 await asyncio.wait((task,))
 
     async def _stay(self) -> None:
-        while True:
+        # the library may swallow a cancellation while it connects, so `stop` is looked for as well
+        while self._background.started:
             try:
                 await self._serve()
             except (NatsError, NatsLost, OSError, TimeoutError) as error:

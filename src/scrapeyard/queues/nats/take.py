@@ -161,7 +161,7 @@ class NatsTakers:
                 client = await self._link.ready(max(until, loop.time() + 0.001))
                 if found := await self._attempt(client, lists, count, until):
                     return client, found
-            except NatsLost:
+            except (NatsLost, NatsError, OSError):
                 await asyncio.sleep(min(_LOST_PAUSE_SECONDS, max(0.0, until - loop.time())))
             if loop.time() >= until:
                 return None, []
