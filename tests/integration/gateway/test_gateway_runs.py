@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from scrapeyard.errors import StoreUnavailable
 from scrapeyard.model import (
     Artifact,
     Cancel,
@@ -245,3 +246,20 @@ async def test_artifacts_download_as_attachments_that_no_browser_runs(stand: Sta
     assert missing.status_code == 404
     traversal = await stand.client.get(f"/api/scrape/{delivery.run_id}/artifacts/..%2f..%2fruns.sqlite")
     assert traversal.status_code in (404, 422)
+
+
+async def test_a_call_that_cannot_be_made_durable_is_cancelled(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waited in vain and the database is away: the caller is refused, so its run must not stay queued."""
+    flush = stand.recorder.flush
+
+    async def away() -> None:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(stand.recorder, "flush", away)
+    response = await stand.client.post("/api/scrape", json={"url": URL, "wait": 0.05})
+    assert (response.status_code, response.json()["code"]) == (503, "store_unavailable")
+    monkeypatch.setattr(stand.recorder, "flush", flush)
+    await flush()
+    delivery = await stand.take()
+    run = (await stand.client.get(f"/api/scrape/{delivery.run_id}")).json()
+    assert (run["status"], run["exit_reason"]) == ("cancelled", "cancelled")

@@ -189,7 +189,7 @@ class Scraping:
         """Record runs of a refused call as cancelled: a worker may have them nevertheless, and its outcome must not
         count for a call that was told to come again."""
         now = self._clock()
-        error = RunError(message="the queue went away while the call was taken; the caller was told so")
+        error = RunError(message="queue or database went away while the call was taken; the caller was told so")
         for run in runs:
             outcome = Outcome(
                 run_id=run.id, attempt=run.attempt, exit_reason=ExitReason.CANCELLED, error=error, finished_at=now
@@ -227,6 +227,7 @@ class Scraping:
         try:
             await self._recorder.flush()
         except ScrapeyardError:
+            self._withdraw(call.open)
             for run in call.open:
                 await self._cancelling.signal(run.id)
             raise
