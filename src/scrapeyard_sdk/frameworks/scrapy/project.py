@@ -1,6 +1,7 @@
 """Runs one spider of a project with Scrapy's own engine, on the loop of the script."""
 
 import asyncio
+import io
 import json
 import os
 import sys
@@ -11,10 +12,9 @@ from typing import Any
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.exceptions import DontCloseSpider
-from scrapy.exporters import PythonItemExporter
+from scrapy.exporters import JsonLinesItemExporter
 from scrapy.http import Request
 from scrapy.utils.log import configure_logging
-from scrapy.utils.serialize import ScrapyJSONEncoder
 from twisted.internet import asyncioreactor
 
 from scrapeyard_sdk.context import Context
@@ -187,6 +187,7 @@ class _Crawl:
         self._crawler = crawler
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
         self._exporter: Any = None
+        self._written = io.BytesIO()
         self.reason = ""
         for receive, signal in (
             (self._on_item, signals.item_scraped),
@@ -232,18 +233,17 @@ class _Crawl:
 
     def _plain(self, item: Any) -> dict[str, Any] | None:
         """The item as Scrapy's feeds write it; None for one that no feed could write."""
-        self._exporter = self._exporter or _exporter(self._crawler.settings)
+        fields = self._crawler.settings.get("FEED_EXPORT_FIELDS") or None
+        self._exporter = self._exporter or JsonLinesItemExporter(self._written, fields_to_export=fields)
+        self._written.seek(0)
+        self._written.truncate()
         try:
-            record: dict[str, Any] = json.loads(ScrapyJSONEncoder().encode(self._exporter.export_item(item)))
+            self._exporter.export_item(item)
+            record: dict[str, Any] = json.loads(self._written.getvalue())
         except (TypeError, ValueError, RecursionError) as error:
             self._report.fail(f"an item cannot be written as JSON: {error}")
             return None
         return record
-
-
-def _exporter(settings: Any) -> PythonItemExporter:
-    fields = settings.get("FEED_EXPORT_FIELDS")
-    return PythonItemExporter(**({"fields_to_export": fields} if fields else {}))
 
 
 def _arguments(ctx: Context) -> dict[str, Any]:
