@@ -163,10 +163,13 @@ async def test_ready_and_live(stand: Stand) -> None:
 
 async def test_scrapers_are_listed_and_described(stand: Stand) -> None:
     listed = (await stand.client.get("/api/scrapers")).json()["scrapers"]
-    assert [(one["id"], one["builtin"], one["valid"]) for one in listed] == [
-        ("builtin/page", True, True),
-        ("shop/product", False, True),
-    ]
+    assert {one["id"]: (one["builtin"], one["valid"]) for one in listed} == {
+        "builtin/document": (True, True),
+        "builtin/extract": (True, True),
+        "builtin/map": (True, True),
+        "builtin/page": (True, True),
+        "shop/product": (False, True),
+    }
     described = (await stand.client.get("/api/scrapers/shop/product")).json()
     assert described["version"] == "1.4.2"
     assert "url" in described["input_schema"]["properties"]

@@ -22,8 +22,10 @@ from scrapeyard.model import new_id
 from scrapeyard.model.audit import AuditEntry, cleaned
 from scrapeyard.model.identity import Identity
 
-USE: Final = frozenset({"/api/scrape", "/api/map", "/api/extract", "/api/cache/warm", "/api/graphql"})
-"""Paths on which POST makes runs, or only reads."""
+USE: Final = frozenset({"/api/scrape", "/api/map", "/api/extract", "/api/cache/warm"})
+"""Paths on which POST makes runs."""
+READS: Final = frozenset({"/api/graphql"})
+"""Paths on which POST only reads."""
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSED: Final = frozenset({401, 403, 421})
 """Refused for who calls. Other 4xx answers are refusals of changes only."""
@@ -117,7 +119,7 @@ class Audited:
             return True
         if scope["type"] == "websocket" or scope["method"] in _SAFE or status >= 500:
             return False
-        return scope["path"] not in USE
+        return scope["path"] not in USE and scope["path"] not in READS
 
     async def _report(self, scope: Scope, note: AuditNote, start: Message, body: bytes) -> None:
         action = self._action(scope)

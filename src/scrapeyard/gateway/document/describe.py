@@ -34,6 +34,7 @@ TAGS: Final = {
     "usage": "What clients, scrapers and sites used.",
     "webhooks": "Messages to receivers.",
     "scrapers": "Which scrapers there are, and which version runs.",
+    "projects": "Scrapy projects that were uploaded.",
     "sites": "How sites are treated, and how they are doing.",
     "proxies": "Pools of proxies.",
     "audit": "Changes and refused calls.",

@@ -14,6 +14,7 @@ from scrapeyard.gateway.doors.door import DoorCall
 from scrapeyard.gateway.http.answers import JSON, AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
+from scrapeyard.gateway.http.patterns import EXAMPLE_JOB
 from scrapeyard.gateway.runs.calls import decode_body
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ _ANSWER: Final = {
         },
     },
 }
+_EXAMPLE: Final = {"data": {"jobs": {"jobs": [{"id": EXAMPLE_JOB, "status": "running", "counts": {"total": 3}}]}}}
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    200: {"description": "The answer.", "content": {JSON: {"schema": _ANSWER}}},
+    200: {"description": "The answer.", "content": {JSON: {"schema": _ANSWER, "example": _EXAMPLE}}},
     **refusals(400, 413, 415, 422, 501, 503),
 }
 
@@ -101,7 +103,7 @@ async def get_graphql(
     "/api/graphql/schema",
     summary="Read the GraphQL schema",
     response_class=PlainTextResponse,
-    responses=refusals(501),
+    responses=refusals(422, 501),
 )
 async def get_graphql_schema(request: Request) -> Response:
     """In the schema language."""
