@@ -10,9 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from scrapeyard.authoring.recording import UnrecordedBrowser
 from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.builtin.registry import Builtin
+from scrapeyard.builtin.services import Services
 from scrapeyard.engines.browser.operations import Click, Evaluate, Goto, NewTab, Operation
 from scrapeyard.engines.browser.port import ContextEnd, ContextOptions, Done, KeptFile, LogMessage
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
@@ -66,6 +69,7 @@ class Browser:
     def __init__(self) -> None:
         self.open_now = 0
         self.opened = 0
+        self.sessions: list[str] = []
         self.performed: list[Operation] = []
         self.told: list[LogMessage] = []
         self.files: tuple[KeptFile, ...] = ()
@@ -80,7 +84,8 @@ class Browser:
 
     @asynccontextmanager
     async def open(self, options: ContextOptions, caller: Caller, **_: Any) -> AsyncIterator[Context]:
-        assert (options, caller.run_id) == (OPTIONS, "run_1")
+        assert (replace(options, session=""), caller.run_id) == (OPTIONS, "run_1")
+        self.sessions.append(options.session)
         self.opened += 1
         try:
             await self.free.wait()
@@ -125,27 +130,35 @@ class Sandbox:
         return Verdict(exit_reason=ExitReason.SUCCEEDED, result=Raw(msgspec.json.encode(result)))
 
 
-async def found(*_: Any) -> Prepared:
-    return PREPARED
-
-
 async def intact(_: Scraper) -> bool:
     return True
 
 
-def executor(script: Script, browser: Browser | UnrecordedBrowser | None, folder: Path, contexts: int = 1) -> Executor:
+def executor(
+    script: Script,
+    browser: Browser | UnrecordedBrowser | None,
+    folder: Path,
+    contexts: int = 1,
+    builtin: Builtin | None = None,
+) -> Executor:
     unused: Any = None
     sandbox: Any = Sandbox(script)
     engine: Any = Engine()
-    catalogue: Any = SimpleNamespace(resolve=lambda *_: SCRAPER, verify=intact)
-    preparer: Any = SimpleNamespace(prepare=found)
+    scraper = builtin.scraper if builtin else SCRAPER
+    prepared = replace(PREPARED, scraper=scraper)
+
+    async def prepare(*_: Any) -> Prepared:
+        return prepared
+
+    catalogue: Any = SimpleNamespace(resolve=lambda *_: scraper, verify=intact)
+    preparer: Any = SimpleNamespace(prepare=prepare)
     parts = AttemptParts(
         catalogue=catalogue,
         preparer=preparer,
         sandbox=sandbox,
         engine=engine,
         blobs=ObjectBlobs.in_folder(folder),
-        builtins={},
+        builtins={builtin.scraper.ref.id: builtin} if builtin else {},
         checker=InputChecker(),
         state=unused,
         browser=browser,
@@ -197,6 +210,25 @@ async def test_pages_are_fetches_and_what_is_left_is_kept(tmp_path: Path) -> Non
     assert [(line.text, line.level) for line in outcome.logs] == [("boom ***", "error")] * 2
     assert [(kept.name, kept.size) for kept in outcome.artifacts] == [("failure.png", 7), ("failure-2.png", 7)]
     assert (browser.open_now, browser.opened) == (0, 2)
+
+
+async def test_a_session_of_a_built_in_belongs_to_the_client_that_named_it(tmp_path: Path) -> None:
+    browser, scraper = Browser(), Scraper(ref=ScraperRef(id="builtin/actions", version="1.0.0"), folder=None)
+
+    async def login(services: Services, _: dict[str, Any]) -> dict[str, Any]:
+        async with services.open_browser(ContextOptions(session="login")):
+            return {}
+
+    for client in ("one", "two", "one", ""):
+        made = executor(in_task, browser, tmp_path, builtin=Builtin(scraper=scraper, run=login))
+        delivery = Delivery(
+            run_id="run_1", scraper="builtin/actions", input=Raw(b"{}"), created_at=0, queued_at=0, owner=client
+        )
+        assert (await made.execute(delivery, seat()[0])).exit_reason is ExitReason.SUCCEEDED
+    one, two, again, nobody = browser.sessions
+    assert one == again
+    assert len({one, two, nobody}) == 3
+    assert nobody == "login"
 
 
 async def test_a_worker_without_a_browser_tells_how_to_get_one(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@
 This one puts them together: the page is opened once, the steps are performed, and what is there then is read.
 """
 
-import hashlib
 from typing import Any, Final
 
 import msgspec
@@ -136,7 +135,7 @@ def _already(response: FetchResponse) -> Fetch:
 
 async def _visit(services: Services, given: dict[str, Any]) -> tuple[FetchResponse, dict[str, Any]]:
     """Open the page in a browser, perform the steps, and take what is there then."""
-    asked = read_actions(_actions(services, given))
+    asked = read_actions(_actions(given))
     async with services.open_browser(asked.browser) as perform:
         run = BrowserRun(services, perform, asked.screenshots, sum(1 for _ in walk(asked)) + 1)
         if cookies := given.get("cookies"):
@@ -154,11 +153,11 @@ async def _visit(services: Services, given: dict[str, Any]) -> tuple[FetchRespon
     return answer_of(opened, seen), more
 
 
-def _actions(services: Services, given: dict[str, Any]) -> dict[str, Any]:
-    """The input of `builtin/actions` for the steps. A session belongs to the client that named it."""
+def _actions(given: dict[str, Any]) -> dict[str, Any]:
+    """The input of `builtin/actions` for the steps."""
     context = {**given.get("context", {})}
     if "session" in given:
-        context["session"] = hashlib.sha256(f"{services.client}\n{given['session']}".encode()).hexdigest()[:40]
+        context["session"] = given["session"]
     if headers := given.get("headers"):
         context["headers"] = {**context.get("headers", {}), **headers}
     if wish := given.get("browser"):

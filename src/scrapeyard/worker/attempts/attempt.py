@@ -278,7 +278,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         """For a built-in."""
         return Services(
             fetch=self._fetch_shown,
-            open_browser=lambda options: self._browsing().lent(options),
+            open_browser=lambda options: self._browsing().lent(options, self.plan.client),
             artifact=self.artifact,
             progress=self.progress,
             solve_image=self.solve_image,

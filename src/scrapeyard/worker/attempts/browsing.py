@@ -2,6 +2,7 @@
 artifacts."""
 
 import asyncio
+import hashlib
 import itertools
 import time
 from collections import deque
@@ -218,8 +219,12 @@ class OpenBrowsers:
             self._held.pop(number, None)
 
     @asynccontextmanager
-    async def lent(self, options: ContextOptions) -> AsyncIterator[Perform]:
-        """A context for a built-in, closed at the end. Raises FetchFailed."""
+    async def lent(self, options: ContextOptions, client: str) -> AsyncIterator[Perform]:
+        """A context for a built-in, closed at the end. Every client may call a built-in, so a session belongs to the
+        client that named it. Raises FetchFailed."""
+        if options.session and client:
+            own = hashlib.sha256(f"{client}\n{options.session}".encode()).hexdigest()[:40]
+            options = replace(options, session=own)
         number = await self.open_browser(options)
         try:
             yield partial(self.browse, number)
