@@ -211,7 +211,7 @@ async def test_a_page_that_is_too_long_for_the_model_is_told(
     page = shop.add(made_page(1, extra="".join(f"<p>{'long ' * 70}{number}</p>" for number in range(20))))
     monkeypatch.setattr(ladder.models, "room", lambda *_: 3000)
     found = await ladder.extract(html=page.html, url=page.url, fields=FIELDS)
-    assert len([each for each in found["warnings"] if "the model saw" in each]) == 1
+    assert len([each for each in found["warnings"] if "too long for the model" in each]) == 1
     monkeypatch.setattr(ladder.models, "room", lambda *_: 30_000)
     whole = await ladder.extract(html=page.html, url=page.url, fields="maker", learn=False)
     assert whole["warnings"] == []

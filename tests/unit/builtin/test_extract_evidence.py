@@ -13,7 +13,7 @@ from scrapeyard.builtin.extraction.asking import candidates_in
 from scrapeyard.builtin.extraction.confidence import FieldAnswer, weigh
 from scrapeyard.builtin.extraction.fields import wanted_of
 from scrapeyard.builtin.extraction.reading import KnownPattern, ReadTask, read
-from scrapeyard.builtin.extraction.reduced import pieces_of
+from scrapeyard.builtin.extraction.reduced import MAX_PIECES, pieces_of
 from scrapeyard_sdk.extract.patterns import Example, learn
 from scrapeyard_sdk.extract.patterns.template import marks
 from scrapeyard_sdk.extract.patterns.tree import PageTree
@@ -170,3 +170,10 @@ def test_patterns_quotes_have_their_node() -> None:
         assert answers["price"].text == page.shown["price"] or answers["price"].text in str(page.shown["price"])
         for name, answer in answers.items():
             check(page.html, name, answer)
+
+
+def test_a_page_of_very_many_pieces_is_told_to_be_cut() -> None:
+    task = ReadTask(fields=wanted_of({"fields": "price: number"}).fields, sure=0.9, room=10_000_000)
+    whole = "".join(f"<p>word {number}</p>" for number in range(MAX_PIECES))
+    assert read(f"<body>{whole}</body>", "https://shop.example/", task).left_out == 0
+    assert read(f"<body>{whole}<p>one more</p></body>", "https://shop.example/", task).left_out == 1

@@ -214,8 +214,7 @@ class _Climb:
         settled.models = models
         if reading.left_out:
             settled.warnings.append(
-                f"the page is too long for the model: the model saw {len(reading.pieces) - reading.left_out:,} of its "
-                f"{len(reading.pieces):,} pieces of text"
+                f"the page is too long for the model: it did not see {reading.left_out:,} or more pieces of its text"
             )
         settled.warnings += [
             f"{name}: the model gave a value that does not stand in the page"

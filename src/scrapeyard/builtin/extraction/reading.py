@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from scrapeyard.builtin.extraction.confidence import SELECTED, Candidate, FieldAnswer, pattern_reliability, weigh
 from scrapeyard.builtin.extraction.fields import FieldSpec, read_text
 from scrapeyard.builtin.extraction.readers import read_stated
-from scrapeyard.builtin.extraction.reduced import PagePiece, pieces_of, shown
+from scrapeyard.builtin.extraction.reduced import MAX_PIECES, PagePiece, pieces_of, shown
 from scrapeyard.builtin.pages.port import RawPage
 from scrapeyard_sdk.extract.patterns import Example, FoundField, Pattern, PatternField, PatternInvalid, learn
 from scrapeyard_sdk.extract.patterns.template import ALIKE, likeness, marks
@@ -79,7 +79,7 @@ class PageReading(Struct, frozen=True, kw_only=True):
     pieces: tuple[PagePiece, ...] = ()
     shown: str = ""
     left_out: int = 0
-    """Pieces of its content that `shown` has no room for."""
+    """Pieces of its content that `shown` has no room for; of a page with very many, at least that."""
     html: str = ""
     """The page as an example; empty if it is too long, or no example is needed."""
     warnings: list[str] = []
@@ -121,7 +121,8 @@ def read(source: str, url: str, task: ReadTask) -> PageReading:
     unsettled = _unsettled(found, task, known)
     if _are_sure(needed, found, task, known) and not unsettled:
         return told
-    pieces = pieces_of(tree) if task.room else []
+    found_pieces = pieces_of(tree) if task.room else []
+    pieces = found_pieces[:MAX_PIECES]
     html = html or (tree.html() if task.room else "")
     page, left_out = shown(pieces, task.room, links=any(field.kind == "url" for field in task.fields))
     return replace(
@@ -129,7 +130,7 @@ def read(source: str, url: str, task: ReadTask) -> PageReading:
         selected=_by_selectors(source, url, task),
         pieces=tuple(pieces),
         shown=page,
-        left_out=left_out,
+        left_out=left_out + len(found_pieces) - len(pieces),
         unsettled=unsettled,
         html=html if len(html) <= MAX_EXAMPLE else "",
     )

@@ -7,6 +7,7 @@ tools, and its answers count only as quotes of the page.
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from scrapeyard_sdk.extract.patterns.tree import PageTree, fold
 
 MAX_PIECES = 5000
+"""Of a page that are shown to a model."""
 MAX_PIECE = 2000
 """Characters of a piece that are kept; a model sees fewer."""
 _SHOWN = 400
@@ -94,9 +96,10 @@ class PagePiece(Struct, frozen=True):
 
 
 def pieces_of(tree: PageTree) -> list[PagePiece]:
-    """The pieces of a page in its order: blocks of text, cells of tables, pictures, and what the head says."""
-    found = [*_head(tree), *_body(tree)][:MAX_PIECES]
-    return _without_menus([each for each in found if not is_order(each.text) and not is_order(each.link)])
+    """The pieces of a page in its order: blocks of text, cells of tables, pictures, and what the head says. Of a page
+    with more than MAX_PIECES, one more than that."""
+    found = (each for each in (*_head(tree), *_body(tree)) if not is_order(each.text) and not is_order(each.link))
+    return _without_menus([*islice(found, MAX_PIECES + 1)])
 
 
 def _without_menus(pieces: list[PagePiece]) -> list[PagePiece]:
