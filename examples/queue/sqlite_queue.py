@@ -38,17 +38,14 @@ class _Taker(Struct, eq=False):
 class SqliteQueue:
     """A row for each delivery that waits. `place` orders them; one that is given back goes before all others."""
 
+    capabilities = Capabilities(is_shared=False)
+
     def __init__(self, file: Path) -> None:
         self._database = sqlite3.connect(file, isolation_level=None)
         self._database.executescript(SCHEMA)
         self._takers: dict[_Taker, None] = {}
         self._listeners = Listeners()
         self._stopped = False
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Everything, within one process."""
-        return Capabilities(is_shared=False)
 
     async def start(self) -> None:
         """The file is open already."""
@@ -67,10 +64,8 @@ class SqliteQueue:
         self._insert([(None, each, encode_delivery(each)) for each in deliveries])
         self._serve()
         count = "SELECT count(*) FROM deliveries WHERE lane = ?"
-        return max(
-            (self._database.execute(count, (lane,)).fetchone()[0] for lane in {each.lane for each in deliveries}),
-            default=0,
-        )
+        lanes = {each.lane for each in deliveries}
+        return max((self._database.execute(count, (lane,)).fetchone()[0] for lane in lanes), default=0)
 
     async def take(
         self, lanes: Sequence[str], count: int, priorities: Sequence[Priority], timeout: float
@@ -101,8 +96,7 @@ class SqliteQueue:
         """Of the delivery that is next in this line."""
         check_lanes((lane,))
         query = "SELECT queued_at FROM deliveries WHERE lane = ? AND priority = ? ORDER BY place LIMIT 1"
-        row = self._database.execute(query, (lane, priority.value)).fetchone()
-        return row[0] if row else None
+        return next((at for (at,) in self._database.execute(query, (lane, priority.value))), None)
 
     async def send(self, channel: str, message: bytes) -> None:
         """To the listeners of this process."""

@@ -52,7 +52,7 @@ def test_a_list_of_pages_loads_nothing_of_a_server(stand: Stand, shop: str) -> N
     words = ("run", "builtin/page", "--file", "pages.txt", "-o", "pages.csv", "--allow-private")
     modules = loaded(stand, *words)
     assert modules.isdisjoint(LIGHT_JOB)
-    assert len(modules) < 1140
+    assert len(modules) < 1155
 
 
 def test_a_crawl_loads_nothing_of_a_server(stand: Stand, shop: str) -> None:

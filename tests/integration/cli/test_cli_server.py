@@ -151,7 +151,7 @@ def test_explain_and_artifacts(yard: Client, done: str) -> None:
 
 def test_scrapers_workers_and_health(yard: Client) -> None:
     rows = {row[0]: row for row in yard("scrapers").rows}
-    names = ("actions", "echo", "extract", "list", "map", "page", "product", "replay", "select")
+    names = ("actions", "document", "echo", "extract", "list", "map", "page", "product", "replay", "select")
     built_in = {f"builtin/{name}" for name in names}
     assert set(rows) == built_in | {"lab/broken", "lab/lab"}
     assert yard("scrapers", "show", "lab/lab").json["input_schema"]["properties"]["seconds"]

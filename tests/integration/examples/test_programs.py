@@ -54,7 +54,7 @@ def test_own_routes_stand_beside_the_api(tmp_path: Path, shop: str) -> None:
     ):
         until(lambda: _answers(client), "the application listens")
         assert client.post("/api/scrape", json={"url": shop}).json()["status"] == "succeeded"
-        assert client.get("/busy").json() == {"queued": 0, "running": 0}
+        until(lambda: client.get("/busy").json() == {"queued": 0, "running": 0}, "the worker told that it is idle")
         assert client.get("/api/none").status_code == 404
 
 

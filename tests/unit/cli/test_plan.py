@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from scrapeyard.cli.main import app
-from scrapeyard.cli.operations.plan import read_prices, read_rate, read_share
+from scrapeyard.cli.operations.capacity import read_prices, read_rate, read_share
 from scrapeyard.errors import BadRequest
 
 DAY = ["plan", "--pages", "50e6/day", "--seconds", "1.2"]
