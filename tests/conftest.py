@@ -57,5 +57,6 @@ pytest_plugins = [
     "tests.temporary",
     "tests.services.static_site",
     "tests.services.nats",
+    "tests.services.sqs",
     "tests.services.valkey",
 ]

@@ -38,6 +38,7 @@ EXTRAS: Final = {
     "postgres": Extra("asyncpg", "a PostgreSQL database"),
     "redis": Extra("redis", "a queue on Redis"),
     "signing": Extra("cryptography", "signed scrapers"),
+    "sqs": Extra("aiobotocore", "a queue on Amazon SQS"),
 }
 
 

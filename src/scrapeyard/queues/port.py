@@ -19,12 +19,16 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     is_shared: bool = True
     """Whether several processes can meet in it."""
     keeps_order: bool = True
-    """Whether the deliveries of a lane and priority leave in the order they came, and takers are served in turn."""
+    """Whether the deliveries of a lane and priority leave in the order they came, takers are served in turn, and the
+    messages of a channel come in the order they were sent."""
     counts_exactly: bool = True
     """Whether `depth` and the number that `publish` returns are exact. If not, they are estimates some seconds old."""
     tells_oldest: bool = True
     """Whether `oldest` tells the age of what waits. If not, it returns None, and callers must not conclude from it that
     nothing waits."""
+    hears_at_once: bool = True
+    """Whether a listener hears all that is sent from the moment it entered. If not, other processes may need some
+    seconds to learn of a process that begins to listen."""
 
 
 class Queue(Protocol):
