@@ -6,7 +6,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from scrapeyard.settings.section import Section
 
-BROKERS = {"nats": "nats", "tls": "nats"}
+BROKERS = {"nats": "nats", "tls": "nats", "sqs": "sqs", "sqs+http": "sqs", "sqs+https": "sqs"}
 """The extra that each kind of `queue.url` needs, which is also the name of its adapter."""
 
 
@@ -15,13 +15,15 @@ class QueueSettings(Section):
 
     url: SecretStr = Field(
         SecretStr(""),
-        description="nats://user:password@host:port, tls://… for NATS over TLS; empty: Redis if `redis_url` names one, "
-        "otherwise a queue in memory, for one process.",
+        description="nats://user:password@host:port, tls://… for NATS over TLS; sqs://REGION for Amazon SQS, "
+        "sqs+https://KEY:SECRET@host:port/REGION for a server that speaks as it; empty: Redis if `redis_url` names "
+        "one, otherwise a queue in memory, for one process.",
     )
     prefix: str = Field(
         "scrapeyard",
         pattern=r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}",
-        description="First word of every name that is created on the broker of `queue.url`.",
+        description="First word of every name that is created on the broker of `queue.url`; on SQS up to 13 letters, "
+        "digits and underscores.",
     )
     replicas: int = Field(1, ge=1, le=5, description="Copies of each stream that is created on a NATS cluster.")
     ca_file: Path | None = Field(

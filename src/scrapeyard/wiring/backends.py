@@ -10,7 +10,7 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.results.masking import Masking
 from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.settings import Settings
-from scrapeyard.settings.broker import QueueSettings
+from scrapeyard.settings.broker import BROKERS, QueueSettings
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.metrics import Metrics
 from scrapeyard.wiring.data_folder import DATABASE, make_data_folder
@@ -63,14 +63,14 @@ def make_queue(settings: Settings) -> Queue:
 
 
 def _on_broker(queue: QueueSettings) -> Queue:
+    url, ca_file = queue.url.get_secret_value(), str(queue.ca_file or "")
+    if BROKERS[url.partition("://")[0]] == "sqs":
+        from scrapeyard.queues.sqs.queue import SqsQueue  # noqa: PLC0415 - an extra
+
+        return SqsQueue(url, prefix=queue.prefix, ca_file=ca_file)
     from scrapeyard.queues.nats.queue import NatsQueue  # noqa: PLC0415 - an extra
 
-    return NatsQueue(
-        queue.url.get_secret_value(),
-        prefix=queue.prefix,
-        replicas=queue.replicas,
-        ca_file=str(queue.ca_file or ""),
-    )
+    return NatsQueue(url, prefix=queue.prefix, replicas=queue.replicas, ca_file=ca_file)
 
 
 def make_limiter(settings: Settings) -> "ClientLimiter":

@@ -14,6 +14,7 @@ from scrapeyard.settings import Settings
 from scrapeyard.wiring.platform import Platform
 from tests.leaks import PATIENCE
 from tests.services.nats import NatsServer
+from tests.services.sqs import SqsServer
 
 
 def _nats(request: pytest.FixtureRequest) -> tuple[NatsServer, dict[str, Any]]:
@@ -21,7 +22,12 @@ def _nats(request: pytest.FixtureRequest) -> tuple[NatsServer, dict[str, Any]]:
     return server, {"url": server.url}
 
 
-@pytest.fixture(params=[_nats], ids=["nats"])
+def _sqs(request: pytest.FixtureRequest) -> tuple[SqsServer, dict[str, Any]]:
+    server: SqsServer = request.getfixturevalue("own_sqs")
+    return server, {"url": server.url}
+
+
+@pytest.fixture(params=[_nats, _sqs], ids=["nats", "sqs"])
 def broker(request: pytest.FixtureRequest) -> Any:
     """A server that the test may stop, and the settings that name it."""
     return request.param(request)

@@ -283,7 +283,7 @@ def _tls_words(url: str) -> str:
         return ", TLS not verified" if options.get("ssl_cert_reqs") == "none" else ", TLS verified"
     if place.scheme.startswith("postgres") and options.get("sslmode", "").startswith("verify-"):
         return ", TLS verified"
-    if place.scheme == "tls":
+    if place.scheme in ("tls", "sqs", "sqs+https"):
         return ", TLS verified"
     if place.scheme in ("sqlite", "unix", "") or is_loopback(place.hostname or ""):
         return ""

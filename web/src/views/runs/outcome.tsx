@@ -10,7 +10,6 @@ import { Data } from "#/kit/json";
 import { rowsOf, Table } from "#/kit/table";
 import { bytes, number, percent, took, useWords } from "#/words";
 import type { RunDocument } from "#client";
-import { extractedBy, Fields, Sure, type Teach } from "./fields";
 import { LiveView } from "./live-view";
 import { type Line, Logs } from "./logs";
 import { Preview } from "./preview";
@@ -87,7 +86,6 @@ export function Outcome({
   choose,
   whole,
   shoot,
-  teach,
 }: {
   id: string;
   tab?: string;
@@ -95,8 +93,6 @@ export function Outcome({
   whole?: boolean;
   /** Runs it again with a picture. */
   shoot?: () => void;
-  /** Runs it with another input, which teaches a site's pattern. */
-  teach?: Teach;
 }) {
   const w = useWords(own);
   const { query } = useAddress();
@@ -108,7 +104,7 @@ export function Outcome({
   );
   if (error) return <Problem error={error} />;
   if (!run) return <Skeleton />;
-  const tabs = tabsOf(run, w, { mark: query.mark, shoot, teach });
+  const tabs = tabsOf(run, w, query.mark, shoot);
   const explain: Tab = {
     id: "explain",
     name: w.explain,
@@ -156,13 +152,7 @@ interface PageResult {
   headers?: { name: string; value: string }[];
 }
 
-interface Acts {
-  mark?: string;
-  shoot?: () => void;
-  teach?: Teach;
-}
-
-function tabsOf(run: RunDocument, w: OwnWords, { mark, shoot, teach }: Acts): Tab[] {
+function tabsOf(run: RunDocument, w: OwnWords, mark?: string, shoot?: () => void): Tab[] {
   const result = run.result as Record<string, unknown> | unknown[] | null;
   const page = (Array.isArray(result) ? {} : (result ?? {})) as PageResult;
   const html = page.raw_html ?? page.html;
@@ -184,7 +174,7 @@ function tabsOf(run: RunDocument, w: OwnWords, { mark, shoot, teach }: Acts): Ta
       ),
   };
   const found: (Tab | false)[] = [
-    { id: "data", name: w.data, body: () => <Result run={run} isOnPage={Boolean(html)} teach={teach} /> },
+    { id: "data", name: w.data, body: () => <Result run={run} isOnPage={Boolean(html)} /> },
     records.length > 1 && { id: "table", name: w.records, body: () => <Records rows={records} /> },
     Boolean(page.markdown) && { id: "markdown", name: w.markdown, body: () => <Text text={page.markdown!} /> },
     Boolean(html) && {
@@ -219,7 +209,7 @@ export function recordsOf(result: unknown, skip: string[] = []): Record<string, 
   return [];
 }
 
-function Result({ run, isOnPage, teach }: { run: RunDocument; isOnPage: boolean; teach?: Teach }) {
+function Result({ run, isOnPage }: { run: RunDocument; isOnPage: boolean }) {
   const w = useWords(own);
   if (run.result === null || run.result === undefined) return <Empty title={w.noData} />;
   const {
@@ -229,10 +219,8 @@ function Result({ run, isOnPage, teach }: { run: RunDocument; isOnPage: boolean;
     raw_html: _r,
     headers: _a,
     product,
-    ...more
+    ...rest
   } = run.result as Record<string, unknown> & { product?: Record<string, unknown> | null };
-  const found = extractedBy(run);
-  const rest = found ? without(more, ["data", "fields", "taught", "warnings"]) : more;
   const shown = Object.fromEntries(
     Object.entries(rest).filter(
       ([, value]) => value !== null && JSON.stringify(value) !== "{}" && JSON.stringify(value) !== "[]",
@@ -241,7 +229,6 @@ function Result({ run, isOnPage, teach }: { run: RunDocument; isOnPage: boolean;
   return (
     <div class="stack">
       {run.partial && <p class="muted">{w.partial}</p>}
-      {found && <Fields run={run} found={found} teach={teach} />}
       {product && <Product product={product} isOnPage={isOnPage} />}
       <div class="panel">
         <Data value={Array.isArray(run.result) ? run.result : shown} />
@@ -249,9 +236,6 @@ function Result({ run, isOnPage, teach }: { run: RunDocument; isOnPage: boolean;
     </div>
   );
 }
-
-const without = (value: Record<string, unknown>, names: string[]) =>
-  Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name)));
 
 /** A product's fields, each with where it was found on the page. */
 function Product({ product, isOnPage }: { product: Record<string, unknown>; isOnPage: boolean }) {
@@ -263,7 +247,15 @@ function Product({ product, isOnPage }: { product: Record<string, unknown>; isOn
   );
   return (
     <section class="panel data">
-      <h2>product {confidence !== undefined && <Sure share={confidence} />}</h2>
+      <h2>
+        product{" "}
+        {confidence !== undefined && (
+          <span class="muted" title={percent(confidence)}>
+            <span aria-hidden="true">{"●".repeat(Math.round(confidence * 5)).padEnd(5, "○")}</span>{" "}
+            {w.sure(percent(confidence))}
+          </span>
+        )}
+      </h2>
       <dl>
         {known.map(([name, value]) => (
           <div key={name}>

@@ -18,10 +18,13 @@ export default function Run({ run_id }: { run_id: string }) {
   const found = useCall("get_run", { path: { run_id }, query: {} });
   const [asking, setAsking] = useState(false);
   const run = found.data;
-  const send = (input: unknown) =>
-    api.call("scrape", { body: { scraper: run!.scraper, input, wait: 0 } as ScrapeCall });
-  const show = (taken: unknown) => go(`/runs/${(taken as { id: string }).id}`);
-  const again = useAction(() => send(run!.input), { touches: ["list_runs"], done: show });
+  const again = useAction(
+    () => api.call("scrape", { body: { scraper: run!.scraper, input: run!.input, wait: 0 } as ScrapeCall }),
+    {
+      touches: ["list_runs"],
+      done: (taken) => go(`/runs/${(taken as { id: string }).id}`),
+    },
+  );
   return (
     <>
       <Head
@@ -49,14 +52,7 @@ export default function Run({ run_id }: { run_id: string }) {
         )}
       </Head>
       <Problem error={again.error} />
-      <Outcome
-        key={run_id}
-        id={run_id}
-        tab={query.tab}
-        choose={(tab) => change({ tab, mark: null })}
-        teach={may("scrape") ? (input) => send(input).then(show) : undefined}
-        whole
-      />
+      <Outcome key={run_id} id={run_id} tab={query.tab} choose={(tab) => change({ tab, mark: null })} whole />
       {asking && (
         <Confirm
           title={w.cancelAsk}
