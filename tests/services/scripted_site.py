@@ -15,6 +15,16 @@ const item = i => `<li style="height:400px"><a href="/p/${i}">Thing number ${i}<
 const grow = () => { if (n < 20) for (let i = 0; i < 5; i++) list.insertAdjacentHTML('beforeend', item(++n)) };
 grow(); new IntersectionObserver(e => e[0].isIntersecting && grow()).observe(foot)</script></body></html>"""
 """A list of twenty things, five more each time one has scrolled to its end."""
+GROWING = b"""<!doctype html><html><head><title>Growing</title></head><body>
+<form action="/sent"><button>Show more</button></form>
+<main><ul id="list"></ul><p><button id="more">Load 5 more products</button></p></main>
+<footer><button onclick="fetch('/footer')">Show more</button></footer><script>let n = 0;
+const item = i => `<li><a href="/p/${i}">Thing number ${i}</a> <b>&euro;${i}.50</b>
+  <button onclick="fetch('/opened')">Show more</button></li>`;
+const add = () => { for (let i = 0; i < 5; i++) list.insertAdjacentHTML('beforeend', item(++n)) };
+add(); more.onclick = () => fetch('/items.json').then(each => each.json()).then(() => {
+  add(); if (n > 19) more.remove() })</script></body></html>"""
+"""A list of twenty things, five more at each press of a button. Others say the same and are of something else."""
 FILL = b"""fetch("/items.json").then(each => each.json()).then(items => {
   document.querySelector("#root").innerHTML =
     items.map(each => `<li class="item">${each.name} for ${each.price} euros</li>`).join("");
@@ -110,6 +120,7 @@ _PAGES = {
     "/": (200, b"<h1>Home</h1>", "text/html"),
     "/shell": (200, SHELL, "text/html"),
     "/endless": (200, ENDLESS, "text/html"),
+    "/growing": (200, GROWING, "text/html"),
     "/login": (200, LOGIN, "text/html"),
     "/slow": (200, SLOW, "text/html"),
     "/leaves": (200, LEAVES, "text/html"),

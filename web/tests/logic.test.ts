@@ -3,6 +3,7 @@ import { HIGHEST, placed, scrolledHeight, shownRows } from "../src/kit/window";
 import { compared } from "../src/views/audit/compared";
 import { limitsOf } from "../src/views/keys/limits";
 import { byJob, groupsOf } from "../src/views/letters/groups";
+import { agrees, corrected, type FoundField, isList, meant, saidOf, written } from "../src/views/runs/corrections";
 import { gentler } from "../src/views/sites/rules";
 import { spread } from "../src/views/system/spread";
 import { commandsOf, fieldsOf, idOf, literal, snippet } from "../src/views/try/snippets";
@@ -30,6 +31,57 @@ test("a call is written as Python writes it", () => {
 test("a quote in an address cannot end the shell's word", () => {
   expect(snippet("curl", { url: "http://a/'; rm -rf ." }, "http://s")).toContain(`'\\''; rm -rf .`);
   expect(snippet("CLI", { scraper: "a/b", input: { q: "it's" } }, "http://s")).toContain(`--input '{"q":"it'\\''s"}'`);
+});
+
+test("data to fields are copied as a call of their own, where that has every option", () => {
+  const call = { scraper: "builtin/extract", url: "http://a/1", input: { fields: "title, it's" } };
+  expect(snippet("CLI", call, "http://s")).toBe(
+    `scrapeyard extract 'http://a/1' --fields 'title, it'\\''s' --server http://s`,
+  );
+  expect(snippet("curl", call, "http://s")).toContain("/api/extract");
+  expect(snippet("TypeScript", call, "http://s")).toContain(
+    'yard.call("extract", { body: {"url":"http://a/1","fields"',
+  );
+  const more = { ...call, input: { ...call.input, headers: { a: "b" } } };
+  expect(snippet("curl", more, "http://s")).toContain("/api/scrape");
+  expect(snippet("CLI", { ...call, policy: { robots: "obey" } }, "http://s")).toContain("--policy");
+});
+
+test("a correction is the page with its value, and keeps what was said of it before", () => {
+  const input = { url: "http://a/1", fields: "price: number, tags: text[], day?: date" };
+  const once = corrected(input, "price", "1,50");
+  expect(once).toEqual({ ...input, examples: [{ url: "http://a/1", values: { price: "1,50" } }] });
+  const other = { url: "http://a/2", values: { price: "9" } };
+  const twice = corrected({ ...once, examples: [other, ...(once.examples as object[])] }, "day", null);
+  expect(saidOf(twice)).toEqual({ price: "1,50", day: null });
+  expect(saidOf({ ...twice, url: "http://a/2" })).toEqual({});
+  expect([isList(input, "tags", null), isList(input, "price", null), isList({}, "x", [1])]).toEqual([
+    true,
+    false,
+    true,
+  ]);
+  expect(isList({ schema: { properties: { tags: { type: "array" } } } }, "tags", null)).toBe(true);
+});
+
+test("a value is written as the page does, and meant as it is written", () => {
+  const found = (value: unknown, text: string): FoundField => ({
+    value,
+    confidence: 1,
+    how: "structured",
+    evidence: { text, selector: "//p", json_path: null },
+    flags: [],
+  });
+  expect(written(found(true, "In stock"))).toBe("In stock");
+  expect(written(found("2026-05-01", "May 1"))).toBe("May 1");
+  expect(written(found(["a", "b"], "a"))).toBe("a\nb");
+  expect(written(found(217.71, "€217.71"))).toBe("217.71");
+  expect([meant(" x ", false), meant(" \n", true), meant("a\n b\n", true)]).toEqual(["x", null, ["a", "b"]]);
+  expect(agrees(found(1299, "1.299,00 €"), "1.299,00 €")).toBe(true);
+  expect(agrees(found(1.5, "1.5"), "1.50")).toBe(true);
+  expect(agrees(found(true, "In stock"), "In stock")).toBe(true);
+  expect(agrees(found("LIG-0001", "LIG-0001"), "LIG-0002")).toBe(false);
+  expect(agrees(found("LIG-0001", "LIG-0001"), null)).toBe(false);
+  expect(agrees({ ...found(null, ""), evidence: null }, null)).toBe(true);
 });
 
 test("the audit shows what changed first, field by field", () => {

@@ -153,9 +153,11 @@ EXTRACT_OUTPUT: dict[str, Any] = {
                 "id": {"type": "string"},
                 "version": {"type": "integer"},
                 "status": {"enum": ["learning", "ready", "stale"]},
+                "examples": {"type": "integer", "description": "Answered pages that it was learned from."},
             },
             "description": "The learned pattern of pages of this kind.",
         },
+        "taught": {"type": "integer", "description": "How many of `examples` the pattern keeps."},
         "model": {
             "type": ["object", "null"],
             "properties": {

@@ -103,7 +103,7 @@ def _list(extractor: Extractor) -> Builtin:
         output_schema=listing.LIST_OUTPUT,
         limits=_LIST_LIMITS,
     )
-    return Builtin(scraper=described, run=with_fetch(listing.ListScraper(extractor)))
+    return Builtin(scraper=described, run=listing.ListScraper(extractor))
 
 
 def make_browser_builtins(run_actions: Run, run_replay: Run) -> dict[str, Builtin]:

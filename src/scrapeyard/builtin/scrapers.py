@@ -134,7 +134,11 @@ _PAGE_PARTS: dict[str, Any] = {
         told({"type": "array", "items": TABLE}, "`caption`, `header`, `rows` and `markdown`; spanning cells repeated.")
     ),
     "records": optional(
-        told(TABLE, "The main list of the page: `records`, and `columns` with the place of each field; null if none.")
+        told(
+            TABLE,
+            "The main list of the page: `records`, `columns` with the place of each field, and `more_button`, a "
+            "selector of the button without an address that loads more, or null. Null if there is no list.",
+        )
     ),
     "next_page": told(TEXT, "Where the list goes on; null on its last page."),
     "data": {"description": "The content of a JSON document or of a feed; null for any other page."},

@@ -199,8 +199,8 @@ def write_scrapers(yard: Yard) -> None:
 
 
 def do_some_work(yard: Yard, api: httpx.Client) -> dict[str, str]:
-    """What the views show: runs that went well and badly, jobs, one of which loses a field, a schedule, a site with
-    rules, a pool, a message that nobody takes, an item that failed for good."""
+    """What the views show: runs that went well and badly, a correction, jobs, one of which loses a field, a schedule,
+    a site with rules, a pool, a message that nobody takes, an item that failed for good."""
     shop = yard.shop.url
     _call(api, "POST", "/api/scrapers/refresh")
     good = _call(api, "POST", "/api/scrape", {"url": f"{shop}/product/1", "formats": ["markdown", "html", "product"]})
@@ -222,7 +222,10 @@ def do_some_work(yard: Yard, api: httpx.Client) -> dict[str, str]:
     _call(api, "PUT", "/api/sites/shop.example", {"rate": 4, "note": "their wish"})
     _call(api, "PUT", "/api/proxies/office", {"urls": ["http://user:word@127.0.0.1:3128"]})
     until(lambda: _call(api, "GET", "/api/webhooks/deliveries")["deliveries"], "a message is written")
-    made = {"good": good, "bad": bad, "schedule": schedule}
+    lamp, values = {"url": f"{shop}/product/1"}, {"material": "ceramic"}
+    wanted = {**lamp, "fields": "title, material", "examples": [{**lamp, "values": values}]}
+    taught = _call(api, "POST", "/api/extract", wanted)
+    made = {"good": good, "bad": bad, "schedule": schedule, "taught": taught}
     return {"shop": shop, "crawl": crawl, "mixed": mixed} | {name: one["id"] for name, one in made.items()}
 
 

@@ -37,6 +37,7 @@ MOST_SCRIPT = 250_000
 """Bytes of compressed JavaScript for the first view."""
 VIEWS = [
     *("/try", "/try?url={shop}/product/1&run={good}", "/runs", "/runs?status=failed", "/runs/{good}", "/runs/{bad}"),
+    *("/runs/{taught}", "/try?scraper=builtin/extract"),
     *("/jobs", "/jobs/new", "/jobs/new?kind=paste", "/jobs/new?kind=file"),
     *("/jobs/{mixed}", "/jobs/{mixed}?tab=exports", "/data", "/data/{crawl}", "/data/{crawl}/changes"),
     *("/schedules", "/schedules/new", "/schedules/{schedule}"),
@@ -505,6 +506,38 @@ def test_a_page_is_previewed_in_its_styles_without_a_request_to_its_site(person:
     made_by = page.get_by_role("dialog").locator("pre").first
     expect(made_by).to_have_text(f"scrapeyard new shop/product --url '{made['shop']}/product/1' --allow-private")
     expect(page.get_by_role("dialog")).to_contain_text("title, price, currency")
+
+
+def test_corrected_values_teach_the_pattern_of_a_site(person: Person, made: dict[str, str]) -> None:
+    page, press = person.open("/try"), person.page.keyboard.press
+    page.get_by_label("Scraper").select_option(label="Data to fields")
+    for number, told in ((1, "correct another page"), (2, "Learned. Version 1")):
+        page.get_by_label("Address of a page").fill(f"{made['shop']}/product/{number}")
+        page.get_by_label("Fields").fill("price: number, article")
+        press("Enter")
+        fields = page.get_by_role("region", name="Fields")
+        expect(fields).to_contain_text(re.compile(r"9\d % sure.*structured data.*It stands as.*\$\.offers\.price"))
+        expect(fields).to_contain_text("not found")
+        person.tab_to(person.button("Correct article"))
+        press("Enter")
+        expect(page.get_by_label("What the page has as article")).to_be_focused()
+        press("Escape")
+        expect(person.button("Correct article")).to_be_focused()
+        press("Enter")
+        expect(page.get_by_label("What the page has as article")).to_be_focused()
+        page.keyboard.type(f"LIG-000{number}")
+        press("Enter")
+        expect(fields.get_by_role("status")).to_contain_text(told)
+        expect(fields.get_by_role("status")).to_be_focused()
+        expect(fields).to_contain_text(f"You said: LIG-000{number}")
+    expect(fields).to_contain_text(re.compile("LIG-0002.*learned pattern.*//dd"))
+    page.evaluate(_AXE.read_text("utf-8"))
+    person.button("Correct price").click()
+    assert page.evaluate(_CHECK) == []
+    page.get_by_label("The page is without it").check()
+    person.button("Teach").click()
+    expect(fields.get_by_role("status")).to_contain_text("does not read it like this: price")
+    expect(fields).to_contain_text("You said: LIG-0002")
 
 
 def test_a_crawl_is_compared_field_by_field_and_searched(

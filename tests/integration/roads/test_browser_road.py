@@ -85,6 +85,19 @@ def test_a_list_that_grows_while_one_scrolls_is_read_whole(api: httpx.Client, si
     assert {record["price"] for record in found["records"]} == {n + 0.5 for n in range(1, 21)}
 
 
+def test_a_list_that_a_button_makes_longer_is_read_whole(api: httpx.Client, site: ScriptedSite) -> None:
+    asked = {"url": f"{site.url}growing", "more": "auto"}
+    found = scrape(api, scraper="builtin/list", input=asked, wait=PATIENCE)["result"]
+    assert [record["url"] for record in found["records"]] == [f"{site.url}p/{n}" for n in range(1, 21)]
+    assert [page["records"] for page in found["pages"]] == [5, 5, 5, 5]
+    assert (found["stopped"], found["complete"], found["warnings"]) == ("button_gone", True, [])
+    few = scrape(api, scraper="builtin/list", input={**asked, "more": "#more", "pages": 2}, wait=PATIENCE)["result"]
+    assert [record["url"] for record in few["records"]] == [f"{site.url}p/{n}" for n in range(1, 11)]
+    assert (few["stopped"], few["complete"]) == ("pages", False)
+    assert "the list goes on" in few["warnings"][0]
+    assert {"/sent", "/opened", "/footer"}.isdisjoint(site.asked)
+
+
 def test_explain_tells_why_a_browser_was_used(api: httpx.Client, site: ScriptedSite) -> None:
     run = scrape(api, url=site.url + "shell")
     assert "thing 29" in json.dumps(run["result"])

@@ -180,8 +180,11 @@ def test_a_correction_teaches(api: httpx.Client, site: LinkedSite, tmp_path: Pat
     for number in range(2):
         shown = PAGES[f"/p/{number}"].shown
         said = ("--correct", f"price={shown['price']}", "--correct", f"maker={shown['maker']}")
+        asked = site.asked[f"/p/{number}"]
         found = stand.cli("extract", f"{site.url}/p/{number}", *wanted, *said, **server)
         assert found.status == 0, found.err
+        assert (found.json["taught"], found.json["pattern"]["examples"]) == (1, number + 1)
+        assert site.asked[f"/p/{number}"] <= asked + 1  # learned from the page that was fetched, not from another one
     found = stand.cli("extract", f"{site.url}/p/8", *wanted, **server)
     assert found.json["data"] == {name: PAGES["/p/8"].truth[name] for name in ("price", "maker")}
     refused = stand.cli("extract", f"{site.url}/p/8", *wanted, "--correct", "price", **server)

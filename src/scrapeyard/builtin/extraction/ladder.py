@@ -101,9 +101,10 @@ class Ladder:
 
     async def teach(
         self, page: PageSource, wanted: WantedFields, values: Mapping[str, Any], services: Services
-    ) -> list[str]:
-        """Learn from a page that a person answered or corrected; warnings if all of it, or some, is of no use. Fields
-        that they did not name are as the pattern and structured data have them. Raises PageUnreadable."""
+    ) -> tuple[bool, list[str]]:
+        """Learn from a page that a person answered or corrected: whether the pattern keeps it, and warnings if all of
+        it, or some, is of no use. Fields that they did not name are as the pattern and structured data have them.
+        Raises PageUnreadable."""
         key = PatternKey(page.site, services.client, wanted.key)
         task = ReadTask(fields=wanted.fields, patterns=as_known(await self._book.known(key)), sure=1.0, room=1)
         reading = await read_page(self._extractor, page, task)
@@ -113,8 +114,8 @@ class Ladder:
         example = AnsweredPage(url=page.url, html=reading.html, values={**known, **given}, by="person")
         lesson = Lesson(page=example, marks=reading.marks, absent=absent)
         if not reading.html or await self._book.teach(key, wanted, lesson) is None:
-            return [*reading.warnings, "it was not kept: the page is too large, or there is no store"]
-        return reading.warnings
+            return False, [*reading.warnings, "it was not kept: the page is too large, or there is no store"]
+        return True, reading.warnings
 
 
 async def read_page(extractor: Extractor, page: PageSource, task: ReadTask) -> PageReading:

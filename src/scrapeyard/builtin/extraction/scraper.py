@@ -38,7 +38,7 @@ class ExtractScraper:
         wanted = await self._ladder.wanted(given, services, options)
         _check_names(given, wanted)
         page, status = await self._page(services, given)
-        warnings = await self._learn(services, given, wanted)
+        taught, warnings = await self._learn(services, given, wanted, (page, status))
         if page is None:
             warnings.append(f"nothing is read: the site answered {status}, or the page is not HTML")
             found = Extracted(answers={})
@@ -51,6 +51,7 @@ class ExtractScraper:
             "data": _data(wanted, found, options.least, status) if page is not None else None,
             "fields": {name: answer.shown() for name, answer in found.answers.items()},
             "pattern": _pattern(found),
+            "taught": taught,
             "model": _model(found),
             "warnings": [*warnings, *found.warnings],
         }
@@ -68,23 +69,35 @@ class ExtractScraper:
         page = PageSource(url=response.url, body=response.body, encoding=response.encoding, site=site)
         return page, response.status
 
-    async def _learn(self, services: Services, given: Mapping[str, Any], wanted: WantedFields) -> list[str]:
-        """Learn from the examples of the call; warnings about those that are of no use."""
-        warnings = []
+    async def _learn(
+        self,
+        services: Services,
+        given: Mapping[str, Any],
+        wanted: WantedFields,
+        own: tuple[PageSource | None, int | None],
+    ) -> tuple[int, list[str]]:
+        """Learn from the examples of the call: how many the pattern keeps, and warnings about those that are of no use.
+        One for the page of the call itself is learned from `own`, the page as it was fetched for the call."""
+        taught, warnings = 0, list[str]()
         for number, example in enumerate(given.get("examples") or (), 1):
-            asked = {name: example[name] for name in ("url", "html") if name in example}
-            page, status = await self._page(services, asked)
+            asked = _address(example)
+            page, status = own if asked == _address(given) else await self._page(services, asked)
             if page is None:
                 warnings.append(f"example {number}: {example.get('url')} answered {status}, or is no HTML page")
                 continue
             values = {name: value for name, value in example["values"].items() if _is_wanted(name, wanted)}
-            told = await self._ladder.teach(page, wanted, values, services)
+            is_kept, told = await self._ladder.teach(page, wanted, values, services)
+            taught += is_kept
             warnings += [f"example {number}: {each}" for each in told]
-        return warnings
+        return taught, warnings
 
     def _site(self, url: str) -> str:
         host = urlsplit(url).hostname or ""
         return self._sites.of(host) if host else ""
+
+
+def _address(page: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: page[name] for name in ("url", "html") if name in page}
 
 
 def _is_wanted(name: str, wanted: WantedFields) -> bool:
@@ -116,7 +129,9 @@ def _data(wanted: WantedFields, found: Extracted, least: float, status: int | No
 
 def _pattern(found: Extracted) -> dict[str, Any] | None:
     pattern = found.pattern
-    return {"id": pattern.id, "version": pattern.version, "status": pattern.status} if pattern is not None else None
+    if pattern is None:
+        return None
+    return {"id": pattern.id, "version": pattern.version, "status": pattern.status, "examples": pattern.taught}
 
 
 def _model(found: Extracted) -> dict[str, Any] | None:

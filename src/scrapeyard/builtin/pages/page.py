@@ -126,7 +126,9 @@ def _product(tree: LexborHTMLParser, url: str) -> dict[str, Any] | None:
 
 def _records(tree: LexborHTMLParser, url: str) -> dict[str, Any] | None:
     found = read_records(tree, url)
-    return None if found is None else {"records": found.records, "columns": found.columns}
+    if found is None:
+        return None
+    return {"records": found.records, "columns": found.columns, "more_button": found.more_button}
 
 
 def _text(tree: LexborHTMLParser) -> str:

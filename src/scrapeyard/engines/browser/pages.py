@@ -1,5 +1,6 @@
 """A fetch by browser: the same request and the same answer as over HTTP, with the page as its scripts left it."""
 
+import math
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -9,15 +10,15 @@ import msgspec
 
 from scrapeyard.engines.browser.engine import OpenContext
 from scrapeyard.engines.browser.operations import (
+    AnyOperation,
     Content,
     Evaluate,
     Goto,
-    Operation,
     Screenshot,
     Scroll,
     WaitFor,
 )
-from scrapeyard.engines.browser.port import BrowserContext, BrowserEngine, ContextOptions, Done, Evidence
+from scrapeyard.engines.browser.port import BrowserEngine, ContextOptions, Done, Evidence, Perform
 from scrapeyard.engines.budget.meters import Meters
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.http.checks import check_allowed
@@ -78,12 +79,11 @@ class BrowserPages:
 
     async def _open(self, request: FetchRequest, context: FetchContext, way: Route) -> FetchResponse:
         began = self._clock()
-        visit = _Visit(request, began + _seconds(context), self._clock)
         is_light = way.engine == "light"
         if is_light:
             _check_light(request.browser)
-        async with self._browsers.open(_options(request), context.caller, way=way.proxy, light=is_light) as page:
-            answer = await visit.run(page)
+        async with self._browsers.open(context_options(request), context.caller, way=way.proxy, light=is_light) as page:
+            answer = await Visit(request, page.perform, began + _seconds(context), self._clock).open()
         size = page.received if isinstance(page, OpenContext) else 0
         return msgspec.structs.replace(
             answer,
@@ -106,41 +106,46 @@ class BrowserPages:
             )
 
 
-class _Visit:
+class Visit:
     """The steps of one fetch, within its time."""
 
-    def __init__(self, request: FetchRequest, ends: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, request: FetchRequest, perform: Perform, ends: float, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         self._request = request
         self._wish = request.browser or BrowserWish()
+        self._perform = perform
         self._ends = ends
         self._clock = clock
+        self._opened = Done()
 
-    async def run(self, page: BrowserContext) -> FetchResponse:
-        """The page, as it is when all that was asked for has happened."""
+    async def open(self) -> FetchResponse:
+        """The page, as it is when all that was asked for has happened. Raises FetchFailed."""
         wish = self._wish
-        opened = await self._do(
-            page, Goto(url=self._request.url, wait_until=wish.wait_until, quiet=self._quiet_seconds())
+        self._opened = await self.do(
+            Goto(url=self._request.url, wait_until=wish.wait_until, quiet=self._quiet_seconds())
         )
         if wish.wait_for:
-            await self._do(page, WaitFor(selector=wish.wait_for))
+            await self.do(WaitFor(selector=wish.wait_for))
         if wish.scroll:
-            await self._do(page, Scroll(to="bottom", rounds=wish.scroll))
-        response = await self._read(page, opened)
+            await self.do(Scroll(to="bottom", rounds=wish.scroll))
+        response = await self.read()
         if not wish.screenshot:
             return response
-        picture = await self._do(page, Screenshot(full_page=wish.full_page))
+        picture = await self.do(Screenshot(full_page=wish.full_page))
         return msgspec.structs.replace(response, screenshot=picture.raw)
 
     def _quiet_seconds(self) -> float:
         asked = self._wish.wait_for or self._wish.wait_until != "load"
         return 0 if asked else _QUIET_SECONDS.get(self._request.engine, 0)
 
-    async def _read(self, page: BrowserContext, opened: Done) -> FetchResponse:
-        seen = await self._do(page, Content())
-        response = answer_of(opened, seen)
+    async def read(self) -> FetchResponse:
+        """The page that was opened, as it is now. Raises FetchFailed."""
+        seen = await self.do(Content())
+        response = answer_of(self._opened, seen)
         kind = dict(response.headers).get("content-type", "")
         if "json" in kind or kind.startswith("text/plain"):
-            text = msgspec.json.decode((await self._do(page, Evaluate(expression=_PLAIN_TEXT))).value)
+            text = msgspec.json.decode((await self.do(Evaluate(expression=_PLAIN_TEXT))).value)
             if isinstance(text, str):
                 return msgspec.structs.replace(response, body=text.encode())
         if kind and not any(words in kind for words in _READABLE):
@@ -148,9 +153,10 @@ class _Visit:
             raise FetchFailed(ExitReason.BROWSER_STEP, message)
         return response
 
-    async def _do(self, page: BrowserContext, operation: Operation) -> Done:
-        left = max(_LEAST_SECONDS, self._ends - self._clock())
-        return await page.perform(msgspec.structs.replace(operation, timeout=left))
+    async def do(self, operation: AnyOperation, most: float = math.inf) -> Done:
+        """Perform it within the time of the visit, and within `most` seconds. Raises FetchFailed."""
+        left = min(most, max(_LEAST_SECONDS, self._ends - self._clock()))
+        return await self._perform(msgspec.structs.replace(operation, timeout=left), b"")
 
 
 def answer_of(opened: Done, seen: Done | None = None) -> FetchResponse:
@@ -187,7 +193,8 @@ def _check_light(wish: BrowserWish | None) -> None:
         raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, message)
 
 
-def _options(request: FetchRequest) -> ContextOptions:
+def context_options(request: FetchRequest) -> ContextOptions:
+    """What a context looks like that opens the page of a request. Raises FetchFailed (`fetch_not_allowed`)."""
     wish = request.browser or BrowserWish()
     given = {
         "session": request.session,

@@ -72,6 +72,8 @@ class Element:
     depth: int
     place: int = 0
     """The same for elements whose ancestors have the same names."""
+    number: int = 1
+    """Its place among the elements of its parent, from 1, as `:nth-child` counts."""
     children: list["Element"] = field(default_factory=list)
     pieces: list["str | Element"] = field(default_factory=list)
     """Texts and children, in order."""
@@ -118,18 +120,20 @@ def build(tree: "LexborHTMLParser") -> Element | None:
         return None
     room = MAX_NODES
 
-    def made(node: Any, parent: Element | None, depth: int) -> Element:
+    def made(node: Any, parent: Element | None, depth: int, number: int = 1) -> Element:
         nonlocal room
         room -= 1
         attributes = node.attributes
         name = _name(node.tag, attributes)
         place = hash((parent.place if parent is not None else 0, name))
-        element = Element(node.tag, name, attributes, parent, depth, place)
+        element = Element(node.tag, name, attributes, parent, depth, place, number)
+        below_number = 0
         for child in node.iter(include_text=True):
+            below_number += child.is_element_node
             if child.is_text_node:
                 element.pieces.append(child.text_content or "")
             elif child.is_element_node and room > 0 and depth < MAX_DEPTH and not _is_left_out(child):
-                below = made(child, element, depth + 1)
+                below = made(child, element, depth + 1, below_number)
                 element.children.append(below)
                 element.pieces.append(below)
         _count(element)

@@ -10,11 +10,12 @@ by `itemprop` or by class; what has none of these is `text`, `link` or `image` w
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from scrapeyard_sdk.extract.dates import parse_date
 from scrapeyard_sdk.extract.lists.groups import Element, ItemGroup, best_group, build
+from scrapeyard_sdk.extract.lists.more_button import find_more_button
 from scrapeyard_sdk.extract.page import Joiner, base_of, folded, image_source
 from scrapeyard_sdk.extract.prices import parse_price
 
@@ -49,6 +50,8 @@ class RecordList:
     records: list[dict[str, Any]]
     columns: dict[str, str]
     """By name: the place of the field in a record. It is the same on the next page, so names can be, too."""
+    more_button: str | None = None
+    """A CSS selector of the button that makes the list longer and has no address; None if there is none."""
 
 
 @dataclass(slots=True)
@@ -73,11 +76,12 @@ def read_records(tree: "LexborHTMLParser", url: str) -> RecordList | None:
     """The records of the page's main list; None if it shows none. `url` makes links absolute."""
     body = build(tree)
     group = best_group(body) if body is not None else None
-    if group is None:
+    if body is None or group is None:
         return None
     rows = [_leaves(item, Joiner(base_of(tree, url))) for item in group.items]
     columns = _named(_columns(rows), _headers(group))
-    return _written(columns, len(rows))
+    written = _written(columns, len(rows))
+    return replace(written, more_button=find_more_button(body, group))
 
 
 def _written(columns: list[_Column], count: int) -> RecordList:

@@ -10,6 +10,7 @@ import { Data } from "#/kit/json";
 import { rowsOf, Table } from "#/kit/table";
 import { bytes, number, percent, took, useWords } from "#/words";
 import type { RunDocument } from "#client";
+import { extractedBy, Fields, Sure, type Teach } from "./fields";
 import { LiveView } from "./live-view";
 import { type Line, Logs } from "./logs";
 import { Preview } from "./preview";
@@ -86,6 +87,7 @@ export function Outcome({
   choose,
   whole,
   shoot,
+  teach,
 }: {
   id: string;
   tab?: string;
@@ -93,6 +95,8 @@ export function Outcome({
   whole?: boolean;
   /** Runs it again with a picture. */
   shoot?: () => void;
+  /** Runs it with another input, which teaches a site's pattern. */
+  teach?: Teach;
 }) {
   const w = useWords(own);
   const { query } = useAddress();
@@ -104,7 +108,7 @@ export function Outcome({
   );
   if (error) return <Problem error={error} />;
   if (!run) return <Skeleton />;
-  const tabs = tabsOf(run, w, query.mark, shoot);
+  const tabs = tabsOf(run, w, { mark: query.mark, shoot, teach });
   const explain: Tab = {
     id: "explain",
     name: w.explain,
@@ -152,7 +156,13 @@ interface PageResult {
   headers?: { name: string; value: string }[];
 }
 
-function tabsOf(run: RunDocument, w: OwnWords, mark?: string, shoot?: () => void): Tab[] {
+interface Acts {
+  mark?: string;
+  shoot?: () => void;
+  teach?: Teach;
+}
+
+function tabsOf(run: RunDocument, w: OwnWords, { mark, shoot, teach }: Acts): Tab[] {
   const result = run.result as Record<string, unknown> | unknown[] | null;
   const page = (Array.isArray(result) ? {} : (result ?? {})) as PageResult;
   const html = page.raw_html ?? page.html;
@@ -174,7 +184,7 @@ function tabsOf(run: RunDocument, w: OwnWords, mark?: string, shoot?: () => void
       ),
   };
   const found: (Tab | false)[] = [
-    { id: "data", name: w.data, body: () => <Result run={run} isOnPage={Boolean(html)} /> },
+    { id: "data", name: w.data, body: () => <Result run={run} isOnPage={Boolean(html)} teach={teach} /> },
     records.length > 1 && { id: "table", name: w.records, body: () => <Records rows={records} /> },
     Boolean(page.markdown) && { id: "markdown", name: w.markdown, body: () => <Text text={page.markdown!} /> },
     Boolean(html) && {
@@ -209,7 +219,7 @@ export function recordsOf(result: unknown, skip: string[] = []): Record<string, 
   return [];
 }
 
-function Result({ run, isOnPage }: { run: RunDocument; isOnPage: boolean }) {
+function Result({ run, isOnPage, teach }: { run: RunDocument; isOnPage: boolean; teach?: Teach }) {
   const w = useWords(own);
   if (run.result === null || run.result === undefined) return <Empty title={w.noData} />;
   const {
@@ -219,8 +229,10 @@ function Result({ run, isOnPage }: { run: RunDocument; isOnPage: boolean }) {
     raw_html: _r,
     headers: _a,
     product,
-    ...rest
+    ...more
   } = run.result as Record<string, unknown> & { product?: Record<string, unknown> | null };
+  const found = extractedBy(run);
+  const rest = found ? without(more, ["data", "fields", "taught", "warnings"]) : more;
   const shown = Object.fromEntries(
     Object.entries(rest).filter(
       ([, value]) => value !== null && JSON.stringify(value) !== "{}" && JSON.stringify(value) !== "[]",
@@ -229,6 +241,7 @@ function Result({ run, isOnPage }: { run: RunDocument; isOnPage: boolean }) {
   return (
     <div class="stack">
       {run.partial && <p class="muted">{w.partial}</p>}
+      {found && <Fields run={run} found={found} teach={teach} />}
       {product && <Product product={product} isOnPage={isOnPage} />}
       <div class="panel">
         <Data value={Array.isArray(run.result) ? run.result : shown} />
@@ -236,6 +249,9 @@ function Result({ run, isOnPage }: { run: RunDocument; isOnPage: boolean }) {
     </div>
   );
 }
+
+const without = (value: Record<string, unknown>, names: string[]) =>
+  Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name)));
 
 /** A product's fields, each with where it was found on the page. */
 function Product({ product, isOnPage }: { product: Record<string, unknown>; isOnPage: boolean }) {
@@ -247,15 +263,7 @@ function Product({ product, isOnPage }: { product: Record<string, unknown>; isOn
   );
   return (
     <section class="panel data">
-      <h2>
-        product{" "}
-        {confidence !== undefined && (
-          <span class="muted" title={percent(confidence)}>
-            <span aria-hidden="true">{"●".repeat(Math.round(confidence * 5)).padEnd(5, "○")}</span>{" "}
-            {w.sure(percent(confidence))}
-          </span>
-        )}
-      </h2>
+      <h2>product {confidence !== undefined && <Sure share={confidence} />}</h2>
       <dl>
         {known.map(([name, value]) => (
           <div key={name}>

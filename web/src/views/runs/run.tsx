@@ -18,13 +18,10 @@ export default function Run({ run_id }: { run_id: string }) {
   const found = useCall("get_run", { path: { run_id }, query: {} });
   const [asking, setAsking] = useState(false);
   const run = found.data;
-  const again = useAction(
-    () => api.call("scrape", { body: { scraper: run!.scraper, input: run!.input, wait: 0 } as ScrapeCall }),
-    {
-      touches: ["list_runs"],
-      done: (taken) => go(`/runs/${(taken as { id: string }).id}`),
-    },
-  );
+  const send = (input: unknown) =>
+    api.call("scrape", { body: { scraper: run!.scraper, input, wait: 0 } as ScrapeCall });
+  const show = (taken: unknown) => go(`/runs/${(taken as { id: string }).id}`);
+  const again = useAction(() => send(run!.input), { touches: ["list_runs"], done: show });
   return (
     <>
       <Head
@@ -52,7 +49,14 @@ export default function Run({ run_id }: { run_id: string }) {
         )}
       </Head>
       <Problem error={again.error} />
-      <Outcome key={run_id} id={run_id} tab={query.tab} choose={(tab) => change({ tab, mark: null })} whole />
+      <Outcome
+        key={run_id}
+        id={run_id}
+        tab={query.tab}
+        choose={(tab) => change({ tab, mark: null })}
+        teach={may("scrape") ? (input) => send(input).then(show) : undefined}
+        whole
+      />
       {asking && (
         <Confirm
           title={w.cancelAsk}

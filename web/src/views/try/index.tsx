@@ -2,15 +2,16 @@
 
 import { useState } from "preact/hooks";
 import { api, useAction, useCall } from "#/api/client";
+import { may } from "#/api/session";
 import { useAddress } from "#/kit/address";
-import { Copy, Empty, Field, Problem } from "#/kit/base";
+import { Copy, Empty, Field, Problem, Said } from "#/kit/base";
 import { has } from "#/routes";
 import { useWords } from "#/words";
 import type { ScrapeCall } from "#client";
 import { Outcome } from "../runs/outcome";
 import { type Schema, SchemaForm } from "./form";
 import { Make } from "./make";
-import { type Call, snippet, type Tool } from "./snippets";
+import { type Call, EXTRACT, snippet, type Tool } from "./snippets";
 import { own } from "./words";
 
 const PAGE = "builtin/page";
@@ -30,10 +31,11 @@ export default function Try() {
   const schema = (described.data?.input_schema ?? {}) as Schema;
   const takesUrl = scraper === PAGE || "url" in (schema.properties ?? { url: {} });
   const call = callOf({ scraper, url: takesUrl ? url : "", input, query });
-  const start = useAction((body: Call) => api.call("scrape", { body: { ...body, wait: 0 } as ScrapeCall }), {
-    touches: ["list_runs"],
-    done: (taken) => change({ run: (taken as { id: string }).id }),
-  });
+  const send = (body: Call) => api.call("scrape", { body: { ...body, wait: 0 } as ScrapeCall });
+  const show = (taken: unknown) => change({ run: (taken as { id: string }).id });
+  const start = useAction(send, { touches: ["list_runs"], done: show });
+  const put = (next: Record<string, unknown>) =>
+    change({ input: Object.keys(next).length ? JSON.stringify(next) : null, run: null });
   const submit = (event: Event) => {
     event.preventDefault();
     start.mutate(call);
@@ -62,14 +64,10 @@ export default function Try() {
             {w.run} <kbd>⏎</kbd>
           </button>
         </div>
-        {scraper !== PAGE && described.data && (
+        {scraper === EXTRACT && <Wanted schema={schema} input={input} change={put} />}
+        {scraper !== PAGE && scraper !== EXTRACT && described.data && (
           <div class="panel grid">
-            <SchemaForm
-              schema={schema}
-              skip={takesUrl ? ["url"] : []}
-              value={input}
-              change={(next) => change({ input: Object.keys(next).length ? JSON.stringify(next) : null, run: null })}
-            />
+            <SchemaForm schema={schema} skip={takesUrl ? ["url"] : []} value={input} change={put} />
           </div>
         )}
         <How isPage={scraper === PAGE} />
@@ -110,6 +108,7 @@ export default function Try() {
             id={query.run}
             tab={query.tab}
             choose={(tab) => change({ tab, mark: null })}
+            teach={may("scrape") ? (next) => send({ ...call, url: undefined, input: next }).then(show) : undefined}
             shoot={
               scraper === PAGE && !query.screenshot
                 ? () => {
@@ -140,12 +139,58 @@ function ScraperChoice({ value, choose }: { value: string; choose: (id: string) 
     <select aria-label={w.scraper} value={value} onChange={(event) => choose(event.currentTarget.value)}>
       {ids.map((id) => (
         <option key={id} value={id}>
-          {id}
+          {id === EXTRACT ? w.toFields : id}
         </option>
       ))}
     </select>
   );
 }
+
+/** Which data are wanted, in a line; what else can be said is folded. */
+function Wanted({
+  schema,
+  input,
+  change,
+}: {
+  schema: Schema;
+  input: Record<string, unknown>;
+  change: (input: Record<string, unknown>) => void;
+}) {
+  const w = useWords(own);
+  const { fields = "", ...rest } = input;
+  return (
+    <div class="panel stack">
+      <Field label={w.fields} hint={<Said text={w.fieldsHint} />}>
+        {(id) => (
+          <input
+            id={id}
+            type="text"
+            maxLength={10_000}
+            placeholder="title, price: number"
+            required={!("schema" in input || "prompt" in input)}
+            value={typeof fields === "string" ? fields : JSON.stringify(fields)}
+            onInput={({ currentTarget: { value } }) => change(value ? { ...rest, fields: wantedOf(value) } : rest)}
+          />
+        )}
+      </Field>
+      <details class="how">
+        <summary>{w.moreOptions}</summary>
+        <div class="grid">
+          <SchemaForm schema={schema} skip={["url", "fields"]} value={input} change={change} />
+        </div>
+      </details>
+    </div>
+  );
+}
+
+/** Fields as a line of words, or as the JSON of a table. */
+const wantedOf = (text: string): unknown => {
+  try {
+    return text.startsWith("{") ? JSON.parse(text) : text;
+  } catch {
+    return text;
+  }
+};
 
 const read = (text: string | undefined): Record<string, unknown> => {
   try {

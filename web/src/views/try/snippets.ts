@@ -7,6 +7,15 @@ export interface Call {
   [option: string]: unknown;
 }
 
+export const EXTRACT = "builtin/extract";
+const PLAIN = ["fields", "schema", "prompt", "engine"];
+
+/** The same as a call of `/api/extract`, if it is one and that has its options. */
+function extraction({ scraper, url, input = {}, ...more }: Call): Call | undefined {
+  const isPlain = scraper === EXTRACT && url !== undefined && Object.keys(input).every((name) => PLAIN.includes(name));
+  return isPlain ? { url, ...input, ...more } : undefined;
+}
+
 export type Tool = "curl" | "Python" | "CLI" | "TypeScript";
 
 export function snippet(tool: Tool, call: Call, server: string): string {
@@ -16,7 +25,9 @@ export function snippet(tool: Tool, call: Call, server: string): string {
 const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
 
 function curl(call: Call, server: string): string {
-  return `curl -s ${server}/api/scrape \\\n  -H 'Content-Type: application/json' \\\n  -d ${quoted(JSON.stringify(call))}`;
+  const extract = extraction(call);
+  const path = extract ? "extract" : "scrape";
+  return `curl -s ${server}/api/${path} \\\n  -H 'Content-Type: application/json' \\\n  -d ${quoted(JSON.stringify(extract ?? call))}`;
 }
 
 function python(call: Call, server: string): string {
@@ -50,6 +61,11 @@ export function literal(value: unknown): string {
 }
 
 function cli(call: Call, server: string): string {
+  const extract = extraction(call);
+  if (typeof extract?.fields === "string" && !extract.policy) {
+    const engine = extract.engine === undefined ? "" : ` --engine ${extract.engine}`;
+    return `scrapeyard extract ${quoted(extract.url ?? "")} --fields ${quoted(extract.fields)}${engine} --server ${server}`;
+  }
   const { url, scraper, input, engine, policy } = call;
   const given = url === undefined ? (input ?? {}) : { url, ...input };
   const target = scraper === undefined ? quoted(url ?? "") : `${scraper} --input ${quoted(JSON.stringify(given))}`;
@@ -91,11 +107,12 @@ export function commandsOf(id: string, url: string): [string, string, string] {
 }
 
 function typescript(call: Call, server: string): string {
+  const extract = extraction(call);
   return [
     'import { Scrapeyard } from "@scrapeyard/client";',
     "",
     `const yard = new Scrapeyard(${JSON.stringify(server)});`,
-    `const run = await yard.call("scrape", { body: ${JSON.stringify(call)} });`,
+    `const run = await yard.call("${extract ? "extract" : "scrape"}", { body: ${JSON.stringify(extract ?? call)} });`,
     "console.log(run);",
   ].join("\n");
 }

@@ -22,6 +22,11 @@ export const own = words(
     fresh_any: "As the server says",
     fresh_off: "Fetch anew",
     screenshot: "Keep a screenshot (opens a browser)",
+    toFields: "Data to fields",
+    fields: "Fields",
+    fieldsHint:
+      "Names and types, as in `title, price: number, in_stock: bool, images: url[]`. A `?` after a name makes it optional.",
+    moreOptions: "More options",
     inputHint: "As JSON, by the scraper's schema",
     first: "What is on a page?",
     firstAbout: "Paste an address and press Enter. To try without touching the web, start the practice shop with",
@@ -60,6 +65,11 @@ export const own = words(
     fresh_any: "서버 설정대로",
     fresh_off: "새로 가져오기",
     screenshot: "스크린샷 보관 (브라우저 사용)",
+    toFields: "필드로 데이터 추출",
+    fields: "필드",
+    fieldsHint:
+      "이름과 형식을 쓰세요. 예: `title, price: number, in_stock: bool, images: url[]`. 이름 뒤에 `?`를 붙이면 없어도 됩니다.",
+    moreOptions: "추가 옵션",
     inputHint: "스크레이퍼 스키마에 맞는 JSON",
     first: "페이지에 무엇이 있나요?",
     firstAbout: "주소를 붙여 넣고 Enter를 누르세요. 웹 없이 시험하려면 연습용 상점을 시작하세요:",
