@@ -225,7 +225,7 @@ class _ListSoFar:
         self.complete = self.stopped in ("end", "button_gone")
         self.warnings += presses.warnings
         if words := _WHY.get(self.stopped):
-            self.warnings.append(words.format(presses=presses.count))
+            self.warnings.append(words.format(presses="1 press" if presses.count == 1 else f"{presses.count} presses"))
 
     def _same_names(self, columns: dict[str, str]) -> dict[str, str]:
         """The names of a page's fields: those that their places had on the pages before."""
@@ -279,9 +279,9 @@ _NOT_PRESSED = (
     "browser presses it"
 )
 _WHY = {
-    "no_new_records": "after {presses} presses, the button that loads more brought no new records: the list ends "
+    "no_new_records": "after {presses}, the button that loads more brought no new records: the list ends "
     "there, or the site did not answer",
-    "pages": "the list goes on: after {presses} presses, `pages` is reached",
-    "limit": "the list goes on: after {presses} presses, the limit of records is reached",
-    "seconds": "the list goes on: after {presses} presses, the time is up",
+    "pages": "the list goes on: after {presses}, `pages` is reached",
+    "limit": "the list goes on: after {presses}, the limit of records is reached",
+    "seconds": "the list goes on: after {presses}, the time is up",
 }

@@ -91,6 +91,7 @@ class Presses:
                     raise
                 self.warnings.append(f"the button that loads more, after {self.count} presses: {error.message}")
                 stopped = "failed"
+        self.warnings += self._list.get("warnings", ())
         return first, stopped
 
     async def _go_on(self) -> str:
