@@ -508,7 +508,7 @@ def test_a_page_is_previewed_in_its_styles_without_a_request_to_its_site(person:
     expect(page.get_by_role("dialog")).to_contain_text("title, price, currency")
 
 
-def test_corrected_values_teach_the_pattern_of_a_site(person: Person, made: dict[str, str]) -> None:
+def test_corrected_values_teach_the_pattern_of_a_site(person: Person, api: httpx.Client, made: dict[str, str]) -> None:
     page, press = person.open("/try"), person.page.keyboard.press
     page.get_by_label("Scraper").select_option(label="Data to fields")
     for number, told in ((1, "correct another page"), (2, "Learned. Version 1")):
@@ -538,6 +538,15 @@ def test_corrected_values_teach_the_pattern_of_a_site(person: Person, made: dict
     person.button("Teach").click()
     expect(fields.get_by_role("status")).to_contain_text("does not read it like this: price")
     expect(fields).to_contain_text("You said: LIG-0002")
+    page.get_by_role("link", name="Run over many").click()
+    page.get_by_label("Pages at most").fill("1")
+    person.button("Start job").click()
+    page.wait_for_url("**/jobs/job_*")
+    job_id = page.url.rpartition("/")[2]
+    until(lambda: has_ended(api, job_id), "the job has ended")
+    (item,) = api.get(f"/api/jobs/{job_id}/items").json()["items"]
+    assert item["input"]["fields"] == "price: number, article"
+    assert item["result"]["data"]["article"] == "LIG-0002"
 
 
 def test_a_crawl_is_compared_field_by_field_and_searched(

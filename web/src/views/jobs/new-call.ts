@@ -28,12 +28,12 @@ export function jobOf(kind: Kind, form: Form): JobCall {
     budget: form.megabytes ? { megabytes: Number(form.megabytes) } : undefined,
     snapshots: form.changes ? {} : undefined,
   };
-  const engine = form.engine && !form.scraper ? { input: { engine: form.engine } } : {};
+  const input = form.scraper ? form.input && JSON.parse(form.input) : form.engine && { engine: form.engine };
   return {
     scraper: form.scraper || "builtin/page",
     name: form.name || undefined,
     policy,
-    ...engine,
+    ...(input ? { input } : {}),
     exports: wish ? [wish] : undefined,
     webhook: form.webhook ? { url: form.webhook, ...(form.secret ? { secret: form.secret } : {}) } : undefined,
     ...(kind === "crawl"

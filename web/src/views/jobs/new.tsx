@@ -40,6 +40,7 @@ export default function NewJob() {
   const [form, setForm] = useState<Form>({
     address: query.start ?? query.url ?? "",
     scraper: query.scraper ?? "",
+    input: (query.scraper && query.input) || "",
     limit: "1000",
     depth: "3",
     export: "full_csv",
@@ -70,6 +71,7 @@ export default function NewJob() {
     what: [w[`kind_${kind}`], pages ? w.pagesN(number(pages)) : ""].filter(Boolean).join(" · "),
     how: [
       form.scraper || "builtin/page",
+      form.input ?? "",
       form.rate ? `${form.rate}/s` : "",
       form.megabytes ? `${form.megabytes} MB` : "",
     ]
@@ -312,7 +314,11 @@ function Scraper({ form, set }: Part) {
   return (
     <Field label={w.scraper}>
       {(id) => (
-        <select id={id} value={form.scraper} onChange={(event) => set({ scraper: event.currentTarget.value })}>
+        <select
+          id={id}
+          value={form.scraper}
+          onChange={(event) => set({ scraper: event.currentTarget.value, input: "" })}
+        >
           <option value="">builtin/page</option>
           {ids
             .filter((one) => one !== "builtin/page")

@@ -84,10 +84,7 @@ export default function Try() {
             ))}
             <span class="spring" />
             {has("/jobs/new") && (
-              <a
-                class="button"
-                href={`/jobs/new?${new URLSearchParams({ ...(url ? { start: url } : {}), ...(scraper === PAGE ? {} : { scraper }) })}`}
-              >
+              <a class="button" href={`/jobs/new?${manyOf(scraper, url, input)}`}>
                 {w.many} →
               </a>
             )}
@@ -127,6 +124,14 @@ export default function Try() {
       )}
     </div>
   );
+}
+
+/** The job that does the same with more pages. What taught a pattern has taught it. */
+function manyOf(scraper: string, url: string, { examples: _, ...input }: Record<string, unknown>): URLSearchParams {
+  const query = new URLSearchParams(url ? { start: url } : {});
+  if (scraper !== PAGE) query.set("scraper", scraper);
+  if (scraper !== PAGE && Object.keys(input).length) query.set("input", JSON.stringify(input));
+  return query;
 }
 
 function ScraperChoice({ value, choose }: { value: string; choose: (id: string) => void }) {
