@@ -1,7 +1,7 @@
 """The queue on each broker beside Redis, in one run: deliveries a second, and latency from publish to take.
 
 The brokers take short turns, so that a slow moment of the machine falls on all. One process publishes and takes; the
-servers are processes of their own.
+servers are processes of their own. SQS is an emulator here, which looks for messages ten times a second.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.nats.queue import NatsQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.redis.queue import RedisQueue
+from scrapeyard.queues.sqs.queue import SqsQueue
 from scrapeyard.settings import LogSettings
 from scrapeyard.telemetry.events import configure
 
@@ -46,12 +47,22 @@ class Turn(Struct, frozen=True, kw_only=True):
 def run(options: Options, say: Say) -> Report:
     """All brokers, in turns."""
     from tests.services.nats import NatsServer
+    from tests.services.sqs import SqsServer
     from tests.services.valkey import ValkeyServer
 
     configure(LogSettings(level="error"))
     loops = uvloop.new_event_loop
-    with ValkeyServer() as valkey, NatsServer() as nats, asyncio.Runner(loop_factory=loops) as runner:
-        queues: dict[str, Queue] = {"Redis": RedisQueue(valkey.url), "NATS": NatsQueue(nats.url)}
+    with (
+        ValkeyServer() as valkey,
+        NatsServer() as nats,
+        SqsServer() as sqs,
+        asyncio.Runner(loop_factory=loops) as runner,
+    ):
+        queues: dict[str, Queue] = {
+            "Redis": RedisQueue(valkey.url),
+            "NATS": NatsQueue(nats.url),
+            "SQS (emulator)": SqsQueue(sqs.url),
+        }
         return _report(runner.run(_measure(queues, options.rounds, say)))
 
 
