@@ -1,6 +1,7 @@
 /** Calls of the API: one client for the whole page, its answers kept in a query cache. */
 
 import { keepPreviousData, QueryClient, useInfiniteQuery, useMutation, useQuery } from "@tanstack/preact-query";
+import { useRef } from "preact/hooks";
 import { language } from "#/words";
 import { ApiError, type Operations, Scrapeyard } from "#client";
 import { connection } from "./connection";
@@ -86,8 +87,11 @@ export function useAction<Given, Taken>(
   act: (given: Given) => Promise<Taken>,
   options: { touches?: Name[]; done?: (taken: Taken, given: Given) => void } = {},
 ) {
+  // The mutation learns of a new function only after the page is painted: who types and presses Enter is quicker.
+  const latest = useRef(act);
+  latest.current = act;
   return useMutation({
-    mutationFn: act,
+    mutationFn: (given: Given) => latest.current(given),
     onSuccess: (taken, given) => {
       for (const name of options.touches ?? []) void cache.invalidateQueries({ queryKey: [name] });
       options.done?.(taken, given);
