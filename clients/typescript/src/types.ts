@@ -1673,6 +1673,8 @@ export type ListResult = {
   next_page: string | null;
   /** Whether the list was read to its end. */
   complete: boolean;
+  /** Why it stopped: no page follows; the button that loads more is gone; a page or a press brought nothing new; there is a button, and `more` does not say to press it; a limit of pages, records or time; a page or a press failed. */
+  stopped: "end" | "button_gone" | "no_new_records" | "not_pressed" | "pages" | "limit" | "seconds" | "failed";
   /** What could not be read, and why. */
   warnings: Array<string>;
 };
@@ -1956,7 +1958,7 @@ export type PageResult = {
   metadata: Record<string, unknown> | null;
   /** `caption`, `header`, `rows` and `markdown`; spanning cells repeated. */
   tables: Array<Record<string, unknown>> | null;
-  /** The main list of the page: `records`, and `columns` with the place of each field; null if none. */
+  /** The main list of the page: `records`, `columns` with the place of each field, and `more_button`, a selector of the button without an address that loads more, or null. Null if there is no list. */
   records: Record<string, unknown> | null;
   /** Where the list goes on; null on its last page. */
   next_page: string | null;
