@@ -171,6 +171,12 @@ async def test_a_filter_that_the_operation_refuses_is_an_error_of_its_field(stan
     assert codes == {"runs": "invalid", "run": "not_found"}
 
 
+async def test_every_field_that_is_refused_tells_why(stand: Stand, keys: dict[str, str]) -> None:
+    many = " ".join(f'a{n}: run(run_id: "none{n}") {{ id }}' for n in range(30))
+    told = await ask(stand, keys["one"], f"{{ {many} }}")
+    assert {error["path"][0] for error in told["errors"]} == set(told["data"])
+
+
 async def test_a_query_may_not_ask_for_everything(
     stand: Stand, keys: dict[str, str], job: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

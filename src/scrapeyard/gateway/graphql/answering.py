@@ -123,7 +123,7 @@ async def _kept_alive(results: AsyncIterator[ExecutionResult]) -> AsyncIterator[
 def told(result: ExecutionResult) -> dict[str, Any]:
     """A result as JSON."""
     data = {} if result.data is None and result.errors and not result.errors[0].path else {"data": result.data}
-    return data | ({"errors": [explained(error) for error in result.errors[:_MOST_ERRORS]]} if result.errors else {})
+    return data | ({"errors": [explained(error) for error in result.errors]} if result.errors else {})
 
 
 def explained(error: GraphQLError) -> dict[str, Any]:
