@@ -17,7 +17,7 @@ from benchmarks.report import Goal, Options, Report, Table, figure, ratio
 
 PARTS = (
     *("wrk", "bare", "engine", "fields", "child", "scrapy", "scrapy-fields", "scrapy-child", "scrapy-child-fields"),
-    *("crawlee", "crawlee-fields", "memory"),
+    *("crawlee", "crawlee-fields", "cost", "memory"),
 )
 _CONCURRENCY = 32
 _SECONDS = 3.0
@@ -54,6 +54,8 @@ CRAWLS = (
     Crawl(part="crawlee-fields", name="Crawlee, fields read", module="crawlee_crawl", pages=400, extract=True),
 )
 _FLAT_PAGES = 200_000
+_COST_PAGES = 14_000
+_COSTS = {"bare": "wreq alone", "client": "Scrapeyard's client alone", "engine": "Scrapeyard's engine"}
 
 
 class Figures:
@@ -63,11 +65,16 @@ class Figures:
         self.rates: dict[str, list[float]] = {}
         self.latency: dict[str, list[float]] = {}
         self.grown_mb = float("nan")
+        self.costs: list[dict[str, float]] = []
         self.failures: dict[str, str] = {}
 
     def rate(self, part: str) -> float:
         """Pages a second, median of the rounds; NaN when not measured."""
         return median(self.rates.get(part, ()))
+
+    def cost(self, name: str) -> float:
+        """One figure of what a fetch costs, median of the rounds; NaN when not measured."""
+        return median([told[name] for told in self.costs])
 
     def added_ms(self) -> float:
         """What the stages add to one fetch after another."""
@@ -119,6 +126,11 @@ def _round(figures: Figures, url: str, options: Options, say: Say) -> None:
                 if "p50_ms" in told:
                     figures.latency.setdefault(each.part, []).append(told["p50_ms"])
 
+    if options.wants("cost") and "cost" not in figures.failures:
+        say("the cost of a fetch")
+        with _noting(figures, "cost"):
+            figures.costs.append(crawl("fetch_cost", url, pages=max(1400, int(_COST_PAGES * options.pace))))
+
 
 def crawl(
     module: str, url: str, *, pages: int, extract: bool = False, concurrency: int = _CONCURRENCY
@@ -147,7 +159,21 @@ def _report(figures: Figures) -> Report:
         rows=rows,
         note=f"One after another, the engine's stages add {figure(figures.added_ms(), 'ms')} to wreq alone.",
     )
-    return Report(bench="engine", tables=(table,), goals=tuple(_goals(figures)), failures=figures.failures)
+    return Report(
+        bench="engine", tables=(table, _cost_table(figures)), goals=tuple(_goals(figures)), failures=figures.failures
+    )
+
+
+def _cost_table(figures: Figures) -> Table:
+    columns = ("us", "loop_us", "wall_us", "calls")
+    rows = tuple(
+        (name, *(figure(figures.cost(f"{part}_{column}"), "") for column in columns)) for part, name in _COSTS.items()
+    )
+    return Table(
+        title="What one fetch costs, the three in turns in one process",
+        columns=("program", "µs of processor", "of it in the event loop", "µs by the clock", "calls in Python"),
+        rows=rows,
+    )
 
 
 def _goals(figures: Figures) -> Iterator[Goal]:
@@ -164,5 +190,7 @@ def _goals(figures: Figures) -> Iterator[Goal]:
         ("a Scrapy spider as a scraper / Scrapy, fields read", "scrapy-child-fields", "scrapy-fields", 0.8),
     ):
         yield Goal(name=name, measured=ratio(rate(top), rate(bottom)), bound=bound, at_least=True)
+    costs = ratio(figures.cost("bare_wall_us"), figures.cost("engine_wall_us"))
+    yield Goal(name="engine / wreq alone, in turns in one process", measured=costs, bound=0.55, at_least=True)
     yield Goal(name="added by the stages, p50", measured=figures.added_ms(), bound=0.3, at_least=False, unit="ms")
     yield Goal(name="memory grown over 200,000 fetches", measured=figures.grown_mb, bound=20, at_least=False, unit="MB")

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import asyncio
 
 Answer = tuple[dict[str, Any], bytes]
+_READ = 64 * 1024
+"""Bytes read at once. The C library maps fresh memory for 128 KB or more, which takes longer than the read."""
 
 
 class WorkerGone(BaseException):
@@ -36,7 +38,10 @@ class Channel:
         self._receiving = allocate_lock()
         self._answers: dict[int, Answer] = {}
         self._futures: dict[int, asyncio.Future[Answer]] = {}
+        self._requests: list[bytes] = []
+        """Frames of `request` that are sent together, before the event loop looks for answers again."""
         self._number = 0
+        self._loop: asyncio.AbstractEventLoop
 
     def for_item(self, item: int) -> "Channel":
         """A channel on the same wire for the next item. This channel can send no more."""
@@ -51,11 +56,18 @@ class Channel:
         """One frame that is encoded already. Raises WorkerGone when nobody reads, ItemOver."""
         try:
             with self._sending:
-                if self._over:
-                    raise ItemOver("this context is of an item that has ended; use the one given for the present item")
-                self._sock.sendall(data)
+                self._check_item()
+                self._sock.sendall(self._take_requests() + data if self._requests else data)
         except OSError:
             raise WorkerGone from None
+
+    def _check_item(self) -> None:
+        if self._over:
+            raise ItemOver("this context is of an item that has ended; use the one given for the present item")
+
+    def _take_requests(self) -> bytes:
+        requests, self._requests = self._requests, []
+        return b"".join(requests)
 
     def receive(self) -> Answer:
         """The next `run`, blocking. Skips late answers to requests of an earlier item."""
@@ -84,16 +96,32 @@ class Channel:
 
     def attach(self, loop: "asyncio.AbstractEventLoop") -> None:
         """Deliver answers to futures on this loop from now on."""
+        self._loop = loop
         loop.add_reader(self._sock.fileno(), self._on_readable)
 
     async def request(self, head: dict[str, Any], raw: bytes = b"") -> Answer:
         """Send a request and await its answer. Only after `attach`."""
-        import asyncio
-
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        number = self.ask(head, raw)
-        self._futures[number] = future
+        future: asyncio.Future[Answer] = self._loop.create_future()
+        with self._sending:
+            self._check_item()
+            number = self._number = self._number + 1
+            numbered = {**head, "n": number, "i": self._item} if self._item else {**head, "n": number}
+            if not self._requests:
+                self._loop.call_soon(self._send_requests)
+            self._requests.append(wire.encode(numbered, raw))
+            self._futures[number] = future
         return await future
+
+    def _send_requests(self) -> None:
+        """All that were made since the last look. If nobody reads, those who wait hear it."""
+        try:
+            with self._sending:
+                if self._requests and not self._over:
+                    self._sock.sendall(self._take_requests())
+        except OSError:
+            for future in self._futures.values():
+                if not future.done():
+                    future.set_exception(WorkerGone())
 
     def _on_readable(self) -> None:
         for head, raw in self._decoder.feed(self._read()):
@@ -103,7 +131,7 @@ class Channel:
                 future.set_result((head, raw))
 
     def _read(self) -> bytes:
-        data = self._sock.recv(256 * 1024)
+        data = self._sock.recv(_READ)
         if not data:
             raise WorkerGone
         return data

@@ -67,7 +67,8 @@ class Page:
     ) -> None:
         self.url = url
         self.status = status
-        self.headers = Headers(headers)
+        self._pairs = headers
+        self._headers: Headers | None = None
         self.body = body
         self.encoding = encoding
         self.elapsed_ms = elapsed_ms
@@ -84,6 +85,13 @@ class Page:
 
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url}>"
+
+    @property
+    def headers(self) -> Headers:
+        """The response headers."""
+        if self._headers is None:
+            self._headers = Headers(self._pairs)
+        return self._headers
 
     @property
     def ok(self) -> bool:

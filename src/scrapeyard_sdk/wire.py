@@ -65,30 +65,37 @@ class Decoder(Generic[Head]):
 
         Frames before an invalid one are dropped with it, because nothing from that sender can be trusted.
         """
-        self._buffer += data
-        frames = []
-        while (frame := self._cut()) is not None:
-            frames.append(frame)
+        if self._buffer:
+            self._buffer += data
+            frames, end = self._cut(self._buffer)
+            del self._buffer[:end]
+        else:  # most reads bring whole frames, which need not be copied together first
+            frames, end = self._cut(data)
+            if end < len(data):
+                self._buffer += data[end:]
         return frames
 
-    def _cut(self) -> tuple[Head, bytes] | None:
-        if len(self._buffer) < 4:
-            return None
-        (total,) = _TOTAL.unpack_from(self._buffer)
-        if not 4 <= total <= self._max_frame:
-            raise WireError(f"a frame of {total} bytes; at most {self._max_frame} are allowed")
-        if len(self._buffer) < 8:
-            return None
-        (head_length,) = _TOTAL.unpack_from(self._buffer, 4)
-        if head_length > min(total - 4, self._max_head):
-            raise WireError(f"a frame whose head has {head_length} bytes; that is more than it may have")
-        if len(self._buffer) < 4 + total:
-            return None
-        view = memoryview(self._buffer)
-        packed, raw = bytes(view[8 : 8 + head_length]), bytes(view[8 + head_length : 4 + total])
-        view.release()
-        del self._buffer[: 4 + total]
-        return self._parse(packed), raw
+    def _cut(self, data: bytes | bytearray) -> tuple[list[tuple[Head, bytes]], int]:
+        """The whole frames, and where they end."""
+        frames: list[tuple[Head, bytes]] = []
+        at, size = 0, len(data)
+        while size - at >= 4:
+            (total,) = _TOTAL.unpack_from(data, at)
+            if not 4 <= total <= self._max_frame:
+                raise WireError(f"a frame of {total} bytes; at most {self._max_frame} are allowed")
+            if size - at < 8:
+                break
+            (head_length,) = _TOTAL.unpack_from(data, at + 4)
+            if head_length > min(total - 4, self._max_head):
+                raise WireError(f"a frame whose head has {head_length} bytes; that is more than it may have")
+            end = at + 4 + total
+            if size < end:
+                break
+            with memoryview(data) as view:
+                packed, raw = bytes(view[at + 8 : at + 8 + head_length]), bytes(view[at + 8 + head_length : end])
+            frames.append((self._parse(packed), raw))
+            at = end
+        return frames, at
 
 
 def parse_head(packed: bytes) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from scrapeyard.telemetry.metrics import Metrics
 OTHER = "other"
 _NONE = "none"
 """The engine of a fetch that brought no page."""
+_CLASSES = tuple(f"{hundreds}xx" for hundreds in range(10))
 
 
 class FetchMetrics:
@@ -24,16 +25,18 @@ class FetchMetrics:
 
     def brought(self, site: str, page: FetchResponse, began: float) -> None:
         """Count a fetch that began at `began` by the performance counter and brought a page."""
-        seconds = time.perf_counter() - began
-        self._metrics.fetched(self._of(site), page.strategy, f"{page.status // 100}xx", seconds, page.tried)
+        seconds, of_site = time.perf_counter() - began, self._class_of(site) if self._patterns else OTHER
+        status = _CLASSES[page.status // 100]
+        if page.tried:
+            self._metrics.fetched(of_site, page.strategy, status, seconds, page.tried)
+        else:
+            self._metrics.fetches.fetched(of_site, page.strategy, status, seconds)
 
     def failed(self, site: str, error: FetchFailed, began: float) -> None:
         """Count one that brought none. `site` is empty if its URL could not be read."""
         tried = error.details.get("tried", ())
-        self._metrics.fetched(self._of(site), _NONE, error.reason.value, time.perf_counter() - began, tried)
-
-    def _of(self, site: str) -> str:
-        return self._class_of(site) if self._patterns else OTHER
+        of_site = self._class_of(site) if self._patterns else OTHER
+        self._metrics.fetched(of_site, _NONE, error.reason.value, time.perf_counter() - began, tried)
 
     def _find(self, site: str) -> str:
         return next((name for pattern, name in self._patterns if fnmatchcase(site, pattern)), OTHER)

@@ -86,6 +86,10 @@ class Ledger:
         self._ai_tokens += spent.ai_tokens
         self._ai_cost += spent.ai_cost
 
+    def begin(self) -> None:
+        """Count a request that is about to go."""
+        self._requests += 1
+
     def add(self, proxy_class: str, *, requests: int = 0, size: int = 0, seconds: float = 0.0) -> None:
         """The same in numbers; `size` counts bytes, by the class of the proxy they came through."""
         self._requests += requests

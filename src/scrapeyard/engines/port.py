@@ -1,7 +1,7 @@
 """An engine obtains a page by a route. The child asks by message; policy is enforced here."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -76,7 +76,8 @@ class FetchResponse(Struct, frozen=True, kw_only=True):
     url: str
     """After redirects."""
     status: int
-    headers: tuple[tuple[str, str], ...]
+    headers: Sequence[tuple[str, str]]
+    """Name and value; names in lower case as plain HTTP brings them."""
     body: bytes
     """Decompressed."""
     encoding: str
@@ -164,6 +165,9 @@ class Proxy(Struct, frozen=True, kw_only=True):
     __str__ = __repr__
 
 
+RouteEngine = Literal["http", "browser", "light"]
+
+
 class Route(Struct, frozen=True, kw_only=True):
     """How one request is made. Empty and None: as the settings say."""
 
@@ -177,7 +181,7 @@ class Route(Struct, frozen=True, kw_only=True):
     """A clearance: (name, value), for the request's own host; the request's own and its session's win."""
     user_agent: str = ""
     """Wins over the profile's: a clearance holds for the browser that got it."""
-    engine: Literal["http", "browser", "light"] = "http"
+    engine: RouteEngine = "http"
 
 
 PLAIN = Route()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -25,6 +26,7 @@ from prometheus_client.registry import Collector
 from scrapeyard.model import ExitReason, Outcome, RunStatus, Usage, status_of
 from scrapeyard.model.job import ItemOutcome
 from scrapeyard.telemetry.cluster import ClusterReading, cluster_families, example_reading
+from scrapeyard.telemetry.fetch_counts import FetchCounts
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series beside each of ours, which nobody asks for
@@ -78,6 +80,7 @@ class Metrics:
     def rows(self) -> list[MetricRow]:
         """Every metric of ours that any role may export, by name."""
         found = [_row(metric) for metric in self._wrapped]
+        found += [_family_row(family) for family in self.fetches.families()]
         found += [_family_row(family) for family in self._watched.examples()]
         return sorted(found, key=lambda row: row.name)
 
@@ -121,23 +124,8 @@ class Metrics:
         self._solver = self._counter("solver_calls", "Pages that the solver was asked for.", "outcome")
 
     def _web(self) -> None:
-        self._fetches = self._counter(
-            "fetches",
-            "Pages that scripts asked for, by the engine that brought them. `status` is 2xx to 5xx, or why there was "
-            "no answer. The engine `cache` counts cache hits.",
-            "site_class",
-            "engine",
-            "status",
-        )
-        self._fetch_seconds = self._histogram(
-            "fetch_duration_seconds",
-            "Of one fetch, with waits for the site's turn and every way tried.",
-            SECONDS,
-            "engine",
-        )
-        self._received = self._counter("received_bytes", "Bytes received from the web, on the wire.", "proxy_class")
-        self._of_fetch = lru_cache(1024)(self._find_fetch)
-        self._bytes_of = lru_cache(16)(self._received.labels)
+        self.fetches = FetchCounts(PREFIX, SECONDS)
+        self.registry.register(self.fetches)
         self._blocks = self._counter("blocks", "Answers that were recognised as a block.", "kind")
         self._escalations = self._counter(
             "escalations", "Fetches that needed more than one way, by whether another way helped.", "outcome"
@@ -159,6 +147,11 @@ class Metrics:
         )
         self._duty_failures = self._counter("dispatcher_duty_failures", "Rounds of a duty that failed.", "duty")
         self._swept = self._counter("swept", "Runs and jobs of which retention removed something, by kind.", "kind")
+        self._sunk = self._counter("sink_records", "Records that sinks took, or refused for good.", "sink", "outcome")
+        self._sink_seconds = self._histogram("sink_batch_seconds", "Of one batch that a sink took.", SECONDS, "sink")
+        self._events_sent = self._counter("events_sent", "Lifecycle events that Kafka took.")
+        self._event_failures = self._counter("event_failures", "Rounds in which lifecycle events could not be sent.")
+        self._sink_failures = self._counter("sink_failures", "Batches that a sink did not take.", "sink")
         self._leases = self._counter("leases_lost", "Runs and batches taken from workers that fell silent.", "kind")
 
     def _counter(self, name: str, words: str, *labels: str) -> Counter:
@@ -214,22 +207,12 @@ class Metrics:
         self, site_class: str, engine: str, status: str, seconds: float, tried: Sequence[Mapping[str, object]]
     ) -> None:
         """A fetch has ended. `tried` are the ways before the last, as `explain` shows them."""
-        count, timer = self._of_fetch(site_class, engine, status)
-        count.inc()
-        timer.observe(seconds)
+        self.fetches.fetched(site_class, engine, status, seconds)
         if tried:
             for each in tried:
                 if "kind" in each:
                     self._blocks.labels(each["kind"]).inc()
             self._escalations.labels("helped" if status.endswith("xx") else "in_vain").inc()
-
-    def _find_fetch(self, site_class: str, engine: str, status: str) -> tuple[Counter, Histogram]:
-        return self._fetches.labels(site_class, engine, status), self._fetch_seconds.labels(engine)
-
-    def received(self, proxy_class: str, size: int) -> None:
-        """Bytes have come from the web through a class of proxies; empty for none."""
-        if size > 0:
-            self._bytes_of(proxy_class or "direct").inc(size)
 
     def stored(self, operation: str, seconds: float, *, well: bool) -> None:
         """The database has answered, or not."""
@@ -253,6 +236,24 @@ class Metrics:
         """Retention has removed these kinds of something."""
         for kind in kinds:
             self._swept.labels(kind).inc()
+
+    def events_sent(self, count: int) -> None:
+        """Lifecycle events were sent."""
+        self._events_sent.inc(count)
+
+    def events_failed(self) -> None:
+        """Lifecycle events could not be sent; they are tried again."""
+        self._event_failures.inc()
+
+    def sink_took(self, sink: str, taken: int, refused: int, seconds: float) -> None:
+        """A sink took a batch, but for the records that it refused."""
+        self._sunk.labels(sink, "delivered").inc(taken)
+        self._sunk.labels(sink, "refused").inc(refused)
+        self._sink_seconds.labels(sink).observe(seconds)
+
+    def sink_failed(self, sink: str) -> None:
+        """A sink did not take a batch."""
+        self._sink_failures.labels(sink).inc()
 
     def lease_lost(self, kind: str) -> None:
         """A run or a batch was taken from a silent worker."""
@@ -335,10 +336,10 @@ def _of_source(name: str, words: str) -> GaugeMetricFamily:
 
 def _row(metric: MetricWrapperBase) -> MetricRow:
     (family,) = metric.describe()
-    name = f"{family.name}_total" if family.type == "counter" else family.name
-    return MetricRow(name=name, kind=family.type, labels=metric._labelnames, words=family.documentation)
+    return msgspec.structs.replace(_family_row(family), labels=metric._labelnames)
 
 
 def _family_row(family: Metric) -> MetricRow:
-    labels = tuple(family.samples[0].labels) if family.samples else ()
-    return MetricRow(name=family.name, kind=family.type, labels=labels, words=family.documentation)
+    name = f"{family.name}_total" if family.type == "counter" else family.name
+    labels = tuple(family.samples[0].labels) if family.samples else tuple(getattr(family, "_labelnames", ()))
+    return MetricRow(name=name, kind=family.type, labels=labels, words=family.documentation)

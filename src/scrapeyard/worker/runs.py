@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 
 from scrapeyard.blobs import keys
 from scrapeyard.engines.politeness.verdicts import wait_asked_by
-from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, Unavailable
 from scrapeyard.model import (
     Artifact,
@@ -50,6 +50,8 @@ NOTE_SECONDS = 1.0
 NoteProgress = Callable[[RunProgress | None, RunWait | None], Awaitable[bool]]
 LIVE_AFTER = 0.1
 """Shorter runs publish no live events: nobody could have subscribed in time."""
+_TOGETHER_SECONDS = 0.02
+"""Events that come so soon after one another are published together: a run may fetch thousands of pages a second."""
 
 
 TOLD_SECONDS = 1.0
@@ -87,11 +89,10 @@ class Executor:
         plan = AttemptPlan(
             prepared=prepared,
             limits=limits_of(scraper, delivery.timeout_seconds),
-            fetching=delivery.fetching,
+            caller=Caller(scraper=prepared.scraper, client=delivery.owner, policy=delivery.fetching),
             retries=retries,
             site_wait=SiteWait(seat),
             warm=scraper.isolation == "warm" and delivery.fetching.isolation != "run",
-            client=delivery.owner,
         )
         live = self._live[delivery.run_id] = LiveEvents(self._queue, delivery, self._note(delivery))
         latest_turn = delivery.created_at + MOST_SECONDS if seat else 0.0
@@ -202,10 +203,11 @@ class RunAttempt(ScrapeAttempt[Outcome]):
     def _on_fetched(self, request: FetchRequest, started: float, answer: FetchResponse | FetchFailed) -> None:
         self._fetch_ms += since(started)
         self._live.end_wait()
-        trace = fetch_trace(request, started, self.began, answer, self._hide)
         if len(self._traces) < MAX_TRACES:
-            self._traces.append(trace)
-        self._live.add({"type": "fetch", **asdict(trace)})
+            self._traces.append(fetch_trace(request, started, self.began, answer, self._hide))
+            self._live.add_fetch(self._traces[-1])
+        elif self._live.has_room:
+            self._live.add_fetch(fetch_trace(request, started, self.began, answer, self._hide))
 
     def stepped(self, name: str, started: float, error: str) -> None:
         """Note a step in a browser, for the trace."""
@@ -280,7 +282,7 @@ class LiveEvents:
         self._attempt = delivery.attempt
         self._lines: list[LogLine] = []
         self._is_replay_asked = False
-        self._waiting: list[dict[str, Any]] = []
+        self._waiting: list[dict[str, Any] | FetchTrace] = []
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(LIVE_AFTER, self._begin)
@@ -322,9 +324,22 @@ class LiveEvents:
 
     def add(self, message: dict[str, Any]) -> None:
         """Queue an event; drops it if too many are queued."""
+        self._put(message)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more fetch is told. Of a run that fetches thousands of pages a second, not all are."""
+        return len(self._waiting) < 100
+
+    def add_fetch(self, trace: FetchTrace) -> None:
+        """Queue an event. It becomes a message when it is published, which most runs are too short for."""
+        self._put(trace)
+
+    def _put(self, message: dict[str, Any] | FetchTrace) -> None:
         if len(self._waiting) < 1000:
             self._waiting.append(message)
-            self._wake.set()
+            if not self._wake.is_set():
+                self._wake.set()
 
     async def stop(self) -> None:
         """Publish what is queued, if the run was long enough, and stop."""
@@ -346,6 +361,7 @@ class LiveEvents:
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), NOTE_SECONDS if self._is_unnoted and self._note else None)
+            await asyncio.sleep(_TOGETHER_SECONDS)
             self._wake.clear()
             waiting, self._waiting = self._waiting, []
             for message in waiting:
@@ -373,8 +389,10 @@ class LiveEvents:
             written = await self._note(self._progress, self._wait)
         self._is_unnoted = self._is_unnoted or not written
 
-    async def _publish(self, message: dict[str, Any]) -> None:
+    async def _publish(self, message: dict[str, Any] | FetchTrace) -> None:
         """Best effort: if the queue is away the event is lost, and `/logs` has it later."""
+        if isinstance(message, FetchTrace):
+            message = {"type": "fetch", **asdict(message)}
         try:
             await self._queue.send(messages.events(self._run_id), msgspec.json.encode(message))
         except (Unavailable, BadRequest) as error:

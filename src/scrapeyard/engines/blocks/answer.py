@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from scrapeyard.engines.blocks.rules import Holds
 from scrapeyard.engines.blocks.words import Visible, title_of, visible_text
+from scrapeyard.engines.headers import has_any
 from scrapeyard.engines.port import FetchResponse
 
 _REFUSALS = frozenset({400, 401, 402, 403, 405, 406, 409, 418, 423, 429, 430, 444, 451, 493, 503, 512, 555, 999})
@@ -16,10 +17,10 @@ _PLENTY = 1200
 _LINKS = 40
 """So many links make a page without counting its words, which takes longer."""
 _LINKS_WITHIN = 256 * 1024
-_LINKS_STEP = 2 * 1024
+_LINKS_STEP = 8 * 1024
 _BARE = 160
 _LINE = 120
-_SHORT = 4 * 1024
+SHORT = 4 * 1024
 _DATA = re.compile(rb"\s{0,64}(?:[\[{]|<\?xml|<(?:rss|feed|urlset|sitemapindex)\b)")
 _DATA_PATH = re.compile(r"\.(?:txt|json|xml|csv|tsv|js|css|md|ics|yaml|yml|log|map|webmanifest)$")
 _LINES = re.compile(rb"^[a-z-]{2,24}:", re.MULTILINE)
@@ -58,20 +59,23 @@ class Answer:
     WORDS: ClassVar[int] = 4000
     """Characters of text that are weighed."""
 
-    def __init__(self, response: FetchResponse) -> None:
+    def __init__(self, response: FetchResponse, *, has_links: bool | None = None) -> None:
+        """`has_links`, if somebody has counted them in the body as it came; None: nobody has."""
         self.status = response.status
         self.url = response.url.lower()
-        self._response = response
+        self.response = response
+        if has_links is not None:
+            self.__dict__["has_links"] = has_links
 
     def names_any(self, names: Iterable[str]) -> bool:
         """Whether it has a header of one of these names, in lower case."""
-        return not {name.lower() for name, _ in self._response.headers}.isdisjoint(names)
+        return has_any(self.response.headers, names)
 
     @_lazy
     def headers(self) -> dict[str, str]:
         """Names and values in lower case; the values of one name joined."""
         found: dict[str, str] = {}
-        for spelled, value in self._response.headers:
+        for spelled, value in self.response.headers:
             name = spelled.lower()
             found[name] = f"{found[name]}\n{value.lower()}" if name in found else value.lower()
         return found
@@ -115,7 +119,7 @@ class Answer:
     @_lazy
     def has_links(self) -> bool:
         """Whether it has so many links that it must be a page, also without counting its words."""
-        return _has_links(self._body)
+        return has_many_links(self._body)
 
     @_lazy
     def is_bare(self) -> bool:
@@ -125,12 +129,12 @@ class Answer:
     @property
     def is_ordinary(self) -> bool:
         """Whether it is a whole page by all that is seen at a glance, so that it need not be looked at closely."""
-        return self.status == 200 and len(self._response.body) >= _SHORT and self.is_plenty
+        return self.status == 200 and len(self.response.body) >= SHORT and self.is_plenty
 
     @property
     def is_short(self) -> bool:
         """Whether so few bytes hold so much text that a refusal may be long-winded."""
-        return len(self._body) < _SHORT
+        return len(self._body) < SHORT
 
     @property
     def is_tiny(self) -> bool:
@@ -182,16 +186,17 @@ class Answer:
     @_lazy
     def _body(self) -> bytes:
         """Wide characters are made narrow, so that needles are found in them."""
-        body, encoding = self._response.body, self._response.encoding
-        return body[: 4 * _MARKUP].decode(encoding, "replace").encode() if _is_wide(encoding) else body
+        body, encoding = self.response.body, self.response.encoding
+        return body[: 4 * _MARKUP].decode(encoding, "replace").encode() if is_wide(encoding) else body
 
     @property
     def _encoding(self) -> str:
-        encoding = self._response.encoding
-        return "utf-8" if _is_wide(encoding) else encoding
+        encoding = self.response.encoding
+        return "utf-8" if is_wide(encoding) else encoding
 
 
-def _is_wide(encoding: str) -> bool:
+def is_wide(encoding: str) -> bool:
+    """Whether its characters have several bytes each, so that needles are not found in them as they are."""
     return encoding != "utf-8" and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32"))
 
 
@@ -200,11 +205,10 @@ def _path(url: str) -> str:
     return url.partition("?")[0].partition("#")[0].partition("://")[2].partition("/")[2]
 
 
-def _has_links(body: bytes) -> bool:
-    """Counting piece by piece ends early and calls seldom: two thirds of what finding one after another takes."""
-    found = 0
-    for at in range(0, min(len(body), _LINKS_WITHIN), _LINKS_STEP):
+def has_many_links(body: bytes) -> bool:
+    """Whether it has so many that it must be a page. Counted piece by piece; most have enough in the first."""
+    found = at = 0
+    while found < _LINKS and at < min(len(body), _LINKS_WITHIN):
         found += body.count(b"</a>", at, at + _LINKS_STEP + 3)  # one that begins here may end in the next piece
-        if found >= _LINKS:
-            return True
-    return False
+        at += _LINKS_STEP
+    return found >= _LINKS

@@ -10,7 +10,7 @@ without a word or a script that we know. An empty page is noted with little conf
 
 import re
 
-from scrapeyard.engines.blocks.answer import Answer
+from scrapeyard.engines.blocks.answer import SHORT, Answer, has_many_links, is_wide
 from scrapeyard.engines.blocks.rules import (
     ADDRESSES,
     CLOUDFLARE_CODES,
@@ -23,7 +23,8 @@ from scrapeyard.engines.blocks.rules import (
     Mark,
 )
 from scrapeyard.engines.blocks.shell import recognise_shell
-from scrapeyard.engines.blocks.words import Turn, weigh
+from scrapeyard.engines.blocks.words import Turn, title_of, weigh
+from scrapeyard.engines.headers import AnswerHeaders, has_any
 from scrapeyard.engines.port import FetchResponse
 
 _AKAMAI = re.compile(
@@ -49,20 +50,53 @@ _VENDORS_OWN = 0.9
 _MARKED = {name: tuple(mark for mark in HEADERS if mark.name == name) for name in {mark.name for mark in HEADERS}}
 _MARKED_ANYWAY = {name: marks for name, marks in _MARKED.items() if any(mark.holds != "refused" for mark in marks)}
 """Headers that may tell a refusal under any status. Few answers have one; nearly all have one of the others."""
+_SUSPECT_NAMES = tuple(_MARKED_ANYWAY)
+_SUSPECT_ADDRESSES = tuple(mark.needle for mark in ADDRESSES)
+_SUSPECT_TITLES = tuple(mark.needle for mark in TITLES)
 
 Found = Block | None
 
 
 def recognise(response: FetchResponse) -> Block | None:
     """The refusal that an answer is; None: it is a page, or a fault of another kind (404, 500, a missing key)."""
-    return _recognise(Answer(response))
+    answer = glance(response)
+    return None if answer is None else _recognise(answer)
 
 
 def recognise_any(response: FetchResponse) -> Block | None:
-    """As `recognise`; also a page that is an empty shell. Most pages have links enough to be neither."""
-    answer = Answer(response)
+    """As `recognise`; also a page that is an empty shell."""
+    answer = glance(response)
+    return None if answer is None else recognise_closely(answer, shells=True)
+
+
+def recognise_closely(answer: Answer, *, shells: bool) -> Block | None:
+    """What `glance` left open. `shells`: whether an empty shell counts; most pages have links enough to be none."""
     found = _recognise(answer)
-    return found if found is not None or answer.has_links else recognise_shell(response)
+    return found if found is not None or not shells or answer.has_links else recognise_shell(answer.response)
+
+
+def glance(response: FetchResponse) -> Answer | None:
+    """The answer, to be looked at closely. None: it is a whole page at a glance, as most are: a good status, many links
+    and no mark in headers, address and title. Plain loops, since every page comes by here."""
+    body, encoding, headers = response.body, response.encoding, response.headers
+    if response.status != 200:
+        return Answer(response)
+    if headers.has_any(_SUSPECT_NAMES) if type(headers) is AnswerHeaders else has_any(headers, _SUSPECT_NAMES):
+        return Answer(response)
+    if encoding != "utf-8" and is_wide(encoding):
+        return Answer(response)
+    has_links = has_many_links(body)
+    if not has_links or len(body) < SHORT:
+        return Answer(response, has_links=has_links)
+    url = response.url.lower()
+    for needle in _SUSPECT_ADDRESSES:
+        if needle in url:
+            return Answer(response, has_links=has_links)
+    title = title_of(body, encoding)
+    for needle in _SUSPECT_TITLES:
+        if needle in title:
+            return Answer(response, has_links=has_links)
+    return None
 
 
 def _recognise(answer: Answer) -> Found:

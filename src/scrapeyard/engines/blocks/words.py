@@ -61,7 +61,10 @@ def visible_text(body: bytes, encoding: str, limit: int) -> Visible:
 def title_of(body: bytes, encoding: str) -> str:
     """In lower case; empty where there is none near the top."""
     match = _TITLE.search(body, 0, _TITLE_WITHIN)
-    return " ".join(html.unescape(_decode(match[1], encoding)).split()).lower() if match else ""
+    if match is None:
+        return ""
+    title = _decode(match[1], encoding)
+    return " ".join((html.unescape(title) if "&" in title else title).split()).lower()
 
 
 def _before_a_tag(body: bytes, at: int, stop: int) -> int:

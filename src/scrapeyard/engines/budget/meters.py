@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from scrapeyard.background import Background
@@ -76,15 +76,26 @@ class Meters:
         size: int = 0,
     ) -> None:
         """Add a request to today's numbers. `pool` and `proxy_class` are empty without a proxy."""
-        self._add(caller or _NOBODY, site, pool, proxy_class, (requests, failures, size, 0, 0, 0, 0))
+        self.add(caller or _NOBODY, site, pool, proxy_class, (requests, failures, size))
+
+    def add(self, caller: Caller, site: str, pool: str, proxy_class: str, counts: tuple[int, int, int]) -> None:
+        """The same in fewer words: `counts` are requests, failures and bytes."""
+        row = self._row(caller, site, pool, proxy_class)
+        row[0] += counts[0]
+        row[1] += counts[1]
+        row[2] += counts[2]
 
     def count_run(self, caller: Caller) -> None:
         """Add a run or item that has ended, and what its browsers took."""
-        self._add(caller, "", "", "", (0, 0, 0, 1, round(caller.ledger.browser_ms), 0, 0))
+        row = self._row(caller)
+        row[3] += 1
+        row[4] += round(caller.ledger.browser_ms)
 
     def count_model(self, caller: Caller, tokens: int, cost: float) -> None:
         """Add what a model used."""
-        self._add(caller, "", "", "", (0, 0, 0, 0, 0, tokens, round(_MILLION * cost)))
+        row = self._row(caller)
+        row[5] += tokens
+        row[6] += round(_MILLION * cost)
         until, used, paid = self._models.get(caller.client, (0.0, 0, 0.0))
         self._models[caller.client] = (until, used + tokens, paid + cost)
 
@@ -102,21 +113,17 @@ class Meters:
             self._models[client] = (now + EVERY_SECONDS, tokens, cost)
         return tokens, cost
 
-    def _add(self, caller: Caller, site: str, pool: str, proxy_class: str, counts: Sequence[int]) -> None:
+    def _row(self, caller: Caller, site: str = "", pool: str = "", proxy_class: str = "") -> list[int]:
+        """The numbers that the next write brings to the store."""
         scraper = caller.scraper.ref.id if caller.scraper else ""
         key = (self._today(), caller.job_id, site, pool, proxy_class, caller.client, scraper)
-        if key not in self._rows and len(self._rows) >= 2 * MOST:
-            key = (key[0], "", ELSEWHERE, pool, proxy_class, caller.client, "")
-        row = self._rows.get(key) or self._rows.setdefault(key, [0, 0, 0, 0, 0, 0, 0])
-        requests, failures, size, runs, browser_ms, ai_tokens, ai_millionths = counts
-        row[0] += requests
-        row[1] += failures
-        row[2] += size
-        row[3] += runs
-        row[4] += browser_ms
-        row[5] += ai_tokens
-        row[6] += ai_millionths
+        row = self._rows.get(key)
+        if row is None:
+            if len(self._rows) >= 2 * MOST:
+                key = (key[0], "", ELSEWHERE, pool, proxy_class, caller.client, "")
+            row = self._rows.setdefault(key, [0, 0, 0, 0, 0, 0, 0])
         self._changed.add(key)
+        return row
 
     def _today(self) -> str:
         """Writing a date costs more than counting, so it is written once for each second."""
@@ -197,11 +204,11 @@ class Metered:
 
     async def __call__(self, context: FetchContext, way: Route = PLAIN) -> FetchResponse:
         """As `RoutedFetch`. Raises FetchFailed (`fetch_budget`) when the request must not begin."""
-        caller = context.caller
-        proxy_class = way.proxy.proxy_class if way.proxy else ""
+        caller, proxy = context.caller, way.proxy
+        proxy_class = proxy.proxy_class if proxy else ""
         is_free = self._budgets.is_unlimited(caller)
         if is_free:
-            self._budgets.note(caller, proxy_class, requests=1)
+            caller.ledger.begin()
         else:
             await self._budgets.begin(caller, proxy_class)
         began, more, size, ok = self._clock(), 0, 0, None
@@ -213,26 +220,14 @@ class Metered:
             ok = False if error.reason is ExitReason.FETCH_PROXY else None
             raise
         finally:
-            if way.proxy is not None:
-                self._pools.report(way.proxy, ok)
-            self._meter(context, way, requests=1 + more, failures=0 if ok else 1, size=size)
+            if proxy is not None:
+                self._pools.report(proxy, ok)
+            if self._meters is not None:
+                pool = proxy.name.partition("/")[0] if proxy else ""
+                self._meters.add(caller, context.site, pool, proxy_class, (1 + more, 0 if ok else 1, size))
             seconds = self._clock() - began
             if is_free:
                 self._budgets.note(caller, proxy_class, requests=more, size=size, seconds=seconds)
             else:
                 await self._budgets.count(caller, proxy_class, requests=more, size=size, seconds=seconds)
         return response
-
-    def _meter(self, context: FetchContext, way: Route, *, requests: int, failures: int, size: int) -> None:
-        proxy = way.proxy
-        if self._meters is None:
-            return
-        self._meters.count(
-            site=context.site,
-            caller=context.caller,
-            pool=proxy.name.partition("/")[0] if proxy else "",
-            proxy_class=proxy.proxy_class if proxy else "",
-            requests=requests,
-            failures=failures,
-            size=size,
-        )

@@ -47,14 +47,17 @@ class Budgets:
 
     def is_unlimited(self, caller: Caller) -> bool:
         """Whether neither the run nor its job has a limit: then `note` does what `begin` and `count` do."""
-        return self._is_free and caller.policy.budget == _NO_LIMITS and not self._counts_job(caller)
+        if not self._is_free or caller.policy.budget != _NO_LIMITS:
+            return False
+        return not caller.job_id or caller.job_budget == _NO_LIMITS
 
     def note(
         self, caller: Caller, proxy_class: str = "", *, requests: int = 0, size: int = 0, seconds: float = 0.0
     ) -> None:
         """Count what a request without limits used up."""
         caller.ledger.add(proxy_class, requests=requests, size=size, seconds=seconds)
-        self._on_received(proxy_class, size)
+        if size:
+            self._on_received(proxy_class, size)
 
     async def check(self, caller: Caller) -> None:
         """Raises FetchFailed (`fetch_budget`) when nothing more may begin."""

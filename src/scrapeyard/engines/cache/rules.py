@@ -135,7 +135,7 @@ def keepable(
     page = CachedPage(
         url=response.url,
         status=response.status,
-        headers=response.headers,
+        headers=tuple(response.headers),
         body=response.body,
         encoding=response.encoding,
         redirects=response.redirects,

@@ -114,6 +114,7 @@ class Cached:
         self._memory = memory
         self._shared = TimeLimitedPages(shared)
         self._settings = settings
+        self._max_age = settings.max_age_seconds
         self._clock = clock
         self._terms = TtlRules(settings.ttl_seconds)
         self._max_bytes = int(settings.max_page_mb * 2**20)
@@ -124,10 +125,14 @@ class Cached:
 
     def __call__(self, context: FetchContext) -> Coroutine[Any, Any, FetchResponse]:
         """Get a page, kept or fetched. Raises FetchFailed. Most requests pass without a step of their own."""
-        wish = directive_for(context.request, context.caller, self._settings)
+        request = context.request
+        asks = request.max_age_seconds or context.caller.policy.max_age_seconds or self._max_age
+        if not asks and request.method == "GET":  # so it is for most: nobody lets a kept page serve
+            return self._inner(context)
+        wish = directive_for(request, context.caller, self._settings)
         if wish is not None:
             return self._look(context, wish)
-        return self._inner(context) if is_safe(context.request) else self._pass(context)
+        return self._inner(context) if is_safe(request) else self._pass(context)
 
     async def _pass(self, context: FetchContext) -> FetchResponse:
         response = await self._inner(context)

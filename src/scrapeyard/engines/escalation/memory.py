@@ -57,7 +57,9 @@ class MemoryWays:
             del self._sites[site]
             return NOTHING
         tried = tuple(faded(each, now, self._half_life) for each in known.tried.values())
-        known.view, known.viewed_at = Remembered(tried=tried, clearances=self._holding(known, now)), now
+        settled = frozenset(each.way for each in known.tried.values() if _is_well_known(each, now))
+        known.view = Remembered(tried=tried, clearances=self._holding(known, now), settled=settled)
+        known.viewed_at = now
         return known.view
 
     async def note(self, site: str, way: str, *, ok: bool, cost: float) -> None:
@@ -66,11 +68,11 @@ class MemoryWays:
 
     def learn(self, site: str, way: str, *, ok: bool, cost: float) -> bool:
         """Note it; False: it was known so well that nothing changed."""
-        now = self._clock()
-        if ok and self._is_well_known(site, way, now):
+        now, known = self._clock(), self._sites.get(site)
+        before = known.tried.get(way) if known is not None else None
+        if ok and before is not None and _is_well_known(before, now):
             return False
         known = self._site(site)
-        before = known.tried.get(way)
         if before is None and len(known.tried) >= MAX_WAYS:
             return False
         known.tried[way] = counted(before, way, ok=ok, cost=cost, now=now, half_life=self._half_life)
@@ -116,14 +118,6 @@ class MemoryWays:
         mine.tried = {each.way: each for each in known.tried}
         mine.clearances = {(each.host, each.exit): each for each in known.clearances}
 
-    def _is_well_known(self, site: str, way: str, now: float) -> bool:
-        """Whether one more success would change nothing: most fetches are such."""
-        known = self._sites.get(site)
-        before = known.tried.get(way) if known is not None else None
-        if before is None or before.failures or before.successes < MOST_COUNTED:
-            return False
-        return 0 <= now - before.used_at < _VIEW_SECONDS
-
     def _site(self, site: str) -> _Site:
         known = self._sites.setdefault(site, _Site())
         known.touched_at = self._clock()
@@ -138,6 +132,11 @@ class MemoryWays:
         for key in ended:
             del known.clearances[key]
         return tuple(known.clearances.values())
+
+
+def _is_well_known(tried: Tried, now: float) -> bool:
+    """Whether one more success would change nothing: most fetches are such."""
+    return not tried.failures and tried.successes >= MOST_COUNTED and 0 <= now - tried.used_at < _VIEW_SECONDS
 
 
 def faded(tried: Tried, now: float, half_life: float) -> Tried:

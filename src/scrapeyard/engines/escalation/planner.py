@@ -2,13 +2,15 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from scrapeyard.engines.escalation.port import Remembered, Tried
 from scrapeyard.engines.ledger import RESIDENTIAL
-from scrapeyard.engines.port import Caller, FetchRequest, Proxy
+from scrapeyard.engines.port import Caller, FetchRequest, Proxy, Route, RouteEngine
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import EscalationSettings, ProxyPool
@@ -77,17 +79,27 @@ class RouteOption(Struct, frozen=True, kw_only=True):
     """Empty: as the settings say."""
     pool: str = NO_POOL
     cost: float = 1.0
+    engine: RouteEngine = "http"
+    """What makes the request; set by itself."""
+    name: str = ""
+    """As it is remembered and shown; set by itself."""
 
-    @property
-    def engine(self) -> Literal["http", "browser", "light"]:
-        """What makes the request."""
-        return self.kind if self.kind in ("browser", "light") else "http"
-
-    @property
-    def name(self) -> str:
-        """As it is remembered and shown."""
+    def __post_init__(self) -> None:
+        if self.kind in ("browser", "light"):
+            force_setattr(self, "engine", self.kind)
         face = self.kind if self.kind in ("solver", "browser", "light") else self.profile or "plain"
-        return face if self.pool == NO_POOL else f"{face} via {self.pool}"
+        force_setattr(self, "name", face if self.pool == NO_POOL else f"{face} via {self.pool}")
+
+
+@lru_cache(maxsize=256)
+def _straight(profile: str) -> RouteOption:
+    """The first rung of most requests, which share it."""
+    return RouteOption(kind="first", profile=profile)
+
+
+@lru_cache(maxsize=256)
+def _without_exit(profile: str, engine: RouteEngine) -> Route:
+    return Route(profile=profile, engine=engine)
 
 
 def _none_residential(caller: Caller) -> bool:
@@ -133,6 +145,8 @@ class RoutePlanner:
         """What is tried where nothing is known of the site."""
         pool = request.proxy or caller.policy.proxy or self._default_pool
         profile = request.profile or caller.policy.profile or self._profile
+        if pool == NO_POOL:
+            return _straight(profile)
         return RouteOption(kind="first", profile=profile, pool=pool, cost=self._cost(pool))
 
     def rungs(self, request: FetchRequest, caller: Caller, known: Remembered) -> tuple[RouteOption, ...]:
@@ -145,8 +159,9 @@ class RoutePlanner:
 
     def may_browse(self, request: FetchRequest, caller: Caller) -> bool:
         """Whether a browser may be tried where plain HTTP does not do."""
-        plain = request.method.upper() == "GET" and not request.body and request.keep is None
-        return self._browser and plain and request.engine == "auto" and self.escalates(caller)
+        if not self._browser or request.engine != "auto" or request.body or request.keep is not None:
+            return False
+        return request.method.upper() == "GET" and self.escalates(caller)
 
     def browsing(self, request: FetchRequest, caller: Caller) -> RouteOption:
         """The browser, by the request's own exit."""
@@ -154,6 +169,13 @@ class RoutePlanner:
         if request.engine == "light":
             return RouteOption(kind="light", pool=pool, cost=_LIGHT_COST)
         return RouteOption(kind="browser", pool=pool, cost=_BROWSER_COST)
+
+    def route(self, rung: RouteOption, caller: Caller, *, site: str, session: str) -> Route:
+        """How a rung's request is made. Raises FetchFailed if it has no exit."""
+        if rung.pool == NO_POOL:
+            return _without_exit(rung.profile, rung.engine)
+        proxy = self.exit(rung, caller, site=site, session=session)
+        return Route(profile=rung.profile, proxy=proxy, engine=rung.engine)
 
     def exit(self, rung: RouteOption, caller: Caller, *, site: str = "", session: str = "") -> Proxy | None:
         """The exit of a rung; None: none. Raises FetchFailed."""

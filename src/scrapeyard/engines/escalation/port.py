@@ -50,10 +50,15 @@ class Remembered(Struct, frozen=True, kw_only=True):
 
     tried: tuple[Tried, ...] = ()
     clearances: tuple[Clearance, ...] = ()
+    settled: frozenset[str] = frozenset()
+    """Ways of which another success is nothing new, so that it need not be noted."""
 
     def blames(self, way: str) -> bool:
         """Whether a way failed more than not, lately."""
-        return any(each.way == way and each.fails for each in self.tried)
+        for each in self.tried:  # noqa: SIM110 - every fetch asks, and a generator costs more than the look
+            if each.way == way and each.failures and each.fails:
+                return True
+        return False
 
 
 NOTHING = Remembered()

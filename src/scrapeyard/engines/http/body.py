@@ -26,7 +26,7 @@ async def read_wire(
     Raises FetchFailed (fetch_too_large, fetch_protocol, fetch_timeout).
     """
     length = response.content_length
-    body = bytearray()
+    body: bytes | bytearray = b""
     try:
         if length is not None and length <= limit:
             if share is not None and length > SMALL:
@@ -34,6 +34,7 @@ async def read_wire(
             return bytes(await response.bytes())
         if length is not None:
             raise OverLimit
+        body = bytearray()
         await _read_within(response, limit, body, share)
         return bytes(body)
     except OverLimit:

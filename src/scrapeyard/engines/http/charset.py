@@ -3,8 +3,10 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_MARK_STARTS = frozenset(mark[:1] for mark, _ in _MARKS)
 _META = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{1,40})", re.IGNORECASE)
 _XML = re.compile(rb"\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*[\"']\s*([a-zA-Z0-9_:.-]{1,40})", re.IGNORECASE)
 _HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{1,40})", re.IGNORECASE)
@@ -66,11 +68,17 @@ _CODECS = {label: codec for codec, labels in _LABELS.items() for label in labels
 
 def find_charset(content_type: str, body: bytes) -> str:
     """The codec to decode `body` with. It always names a codec that Python has."""
-    for mark, codec in _MARKS:
-        if body.startswith(mark):
-            return codec
+    if body[:1] in _MARK_STARTS:
+        for mark, codec in _MARKS:
+            if body.startswith(mark):
+                return codec
+    return _named(content_type) or _meta(body) or _guess(body)
+
+
+@lru_cache(maxsize=256)
+def _named(content_type: str) -> str | None:
     named = _HEADER.search(content_type)
-    return (_CODECS.get(named[1].lower()) if named else None) or _meta(body) or _guess(body)
+    return _CODECS.get(named[1].lower()) if named else None
 
 
 def _meta(body: bytes) -> str | None:

@@ -22,6 +22,8 @@ class Hop(Struct, frozen=True, kw_only=True):
     """One request on the way."""
 
     target: Target
+    url: str
+    """The target's, spelled once."""
     method: str
     headers: dict[str, str]
     body: bytes = b""
@@ -48,7 +50,7 @@ def next_hop(hop: Hop, status: int, location: str | None) -> Hop | None:
     if target.origin != hop.target.origin:
         dropped |= _CREDENTIALS
     headers = {name: value for name, value in hop.headers.items() if name.lower() not in dropped}
-    return Hop(target=target, method=method, headers=headers, body=body)
+    return Hop(target=target, url=target.url, method=method, headers=headers, body=body)
 
 
 METHODS = {name: getattr(Method, name) for name in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")}
@@ -71,8 +73,10 @@ def first_hop(request: FetchRequest, target: Target | None = None) -> Hop:
     method = request.method.upper()
     if method not in METHODS:
         raise _not_allowed(f"the method {request.method[:20]!r} is not sent; use one of {', '.join(METHODS)}")
-    check_headers(request.headers)
-    return Hop(target=target or parse_target(request.url), method=method, headers=request.headers, body=request.body)
+    if request.headers:
+        check_headers(request.headers)
+    target = target or parse_target(request.url)
+    return Hop(target=target, url=target.url, method=method, headers=request.headers, body=request.body)
 
 
 def check_headers(headers: dict[str, str]) -> None:
@@ -117,15 +121,15 @@ def time_limit(request: FetchRequest, policy: FetchPolicy, settings: HttpSetting
     return settings.total_seconds if wished is None else min(wished, settings.total_seconds)
 
 
-def page_limit(request: FetchRequest, settings: HttpSettings) -> int:
+def page_limit(max_bytes: int | None, settings: HttpSettings) -> int:
     """Bytes of one page in memory: what was asked, never more than the setting."""
     ceiling = int(settings.max_body_mb * 1024 * 1024)
-    return ceiling if request.max_bytes is None else max(0, min(request.max_bytes, ceiling))
+    return ceiling if max_bytes is None else max(0, min(max_bytes, ceiling))
 
 
-def keep_limit(request: FetchRequest, settings: HttpSettings) -> int:
+def keep_limit(max_bytes: int | None, settings: HttpSettings) -> int:
     """Bytes of one page that is kept as it comes: what was asked, which whoever keeps it has bounded."""
-    return page_limit(request, settings) if request.max_bytes is None else max(0, request.max_bytes)
+    return page_limit(None, settings) if max_bytes is None else max(0, max_bytes)
 
 
 @lru_cache(maxsize=256)

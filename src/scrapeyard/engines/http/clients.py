@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 from wreq import CertStore, Client, DnsOptions, Emulation, Identity, Platform, Profile, Proxy
 from wreq.redirect import Policy
+from wreq.runtime import Runtime
 
+from scrapeyard.engines.http.dns import GuardedDns
 from scrapeyard.engines.http.failures import WREQ_ERRORS
 from scrapeyard.engines.http.url import Address, Target, parse_target
 from scrapeyard.errors import FetchFailed, SettingsInvalid
@@ -120,19 +123,35 @@ class ClientIdentity(Struct, frozen=True, kw_only=True):
         return f"Dress(profile={self.profile!r}, proxied={bool(self.proxy)})"
 
 
+_ClientKey = tuple[str, frozenset[Address], ClientIdentity]
+
+
 class Clients:
     """One client per host, set of addresses and dress."""
 
     def __init__(self, settings: HttpSettings, *, size: int = 512) -> None:
         """Raises SettingsInvalid when the profile is unknown or the CA bundle cannot be used."""
         self._size = size
-        self._made: OrderedDict[tuple[str, frozenset[Address], ClientIdentity], Client] = OrderedDict()
+        self._made: OrderedDict[_ClientKey, Client] = OrderedDict()
+        self._last: dict[tuple[str, ClientIdentity], tuple[tuple[Address, ...], _ClientKey]] = {}
+        """The addresses of each host that were asked for last, and their key: hashing addresses takes long."""
+        self._runtime: Runtime | None = None
+        """The threads of all clients; None before there is one. A client stays on one of them: handing its work from
+        thread to thread costs a tenth of a fetch, and one event loop never keeps more than one of them busy."""
         self._config = _config(settings)
         self._bundle = settings.ca_bundle
         try:
             emulation(settings.profile)
         except ValueError as error:
             raise SettingsInvalid(f"http.profile: {error}") from None
+
+    def find(self, host: str, addresses: tuple[Address, ...], dress: ClientIdentity) -> Client | None:
+        """The client that `get` gave last for this host and dress; None: ask `get`."""
+        last = self._last.get((host, dress))
+        if last is None or last[0] != addresses:
+            return None
+        self._made.move_to_end(last[1])
+        return self._made[last[1]]
 
     def get(self, host: str, addresses: tuple[Address, ...], dress: ClientIdentity) -> Client:
         """The client for a host whose addresses were checked. Without a proxy it connects nowhere else under that name.
@@ -143,11 +162,12 @@ class Clients:
         client = self._made.get(key)
         if client is None:
             client = self._made[key] = self._make(host, addresses, dress)
-            if len(self._made) > self._size:
-                # Not closed: that would cancel requests in flight. It goes when the last of them ends.
-                self._made.popitem(last=False)
-        else:
-            self._made.move_to_end(key)
+        self._made.move_to_end(key)
+        self._last[host, dress] = (addresses, key)
+        if len(self._made) > self._size:
+            # Not closed: that would cancel requests in flight. It goes when the last of them ends.
+            (host, _, dress), _ = self._made.popitem(last=False)
+            self._last.pop((host, dress), None)
         return client
 
     def close(self) -> None:
@@ -155,6 +175,8 @@ class Clients:
         for client in self._made.values():
             client.close()
         self._made.clear()
+        self._last.clear()
+        self._runtime = None  # its threads end with the last request
 
     def _make(self, host: str, addresses: tuple[Address, ...], dress: ClientIdentity) -> Client:
         dns = DnsOptions()
@@ -162,7 +184,13 @@ class Clients:
         if dress.proxy_at:
             dns.add_resolve(proxy_target(dress.proxy).host, dress.proxy_at)
         patience = timedelta(seconds=dress.connect_seconds)
-        config: ClientConfig = {**self._config, "dns_options": dns, "connect_timeout": patience}
+        self._runtime = self._runtime or Runtime(work_steal=False)
+        config: ClientConfig = {
+            **self._config,
+            "runtime": self._runtime,
+            "dns_options": dns,
+            "connect_timeout": patience,
+        }
         look = emulation(dress.profile, dress.user_agent)
         if look is not None:
             config["emulation"] = look
@@ -179,6 +207,33 @@ class Clients:
         if dress.certificate:
             config["tls_identity"] = _identity(dress.certificate)
         return Client(**config)
+
+
+class PinnedClients:
+    """Clients that reach only addresses which have passed the guard. One per worker."""
+
+    def __init__(self, clients: Clients, dns: GuardedDns) -> None:
+        self._clients = clients
+        self._dns = dns
+
+    def ready(self, target: Target, dress: ClientIdentity) -> Client | None:
+        """The client for a target whose addresses are known and have passed; None: `connect`."""
+        addresses = None if dress.proxy_guarded else self._dns.known(target)
+        return None if addresses is None else self._clients.find(target.host, addresses, dress)
+
+    async def connect(self, target: Target, dress: ClientIdentity) -> Client:
+        """Resolve the target, ask the guard, and make a client if there is none. Raises FetchFailed."""
+        addresses = await self._dns.addresses(target)
+        if dress.proxy_guarded:
+            dress = replace(dress, proxy_at=await self._dns.addresses(proxy_target(dress.proxy)))
+        try:
+            return self._clients.get(target.host, addresses, dress)
+        except ValueError as error:
+            raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"the request cannot be made so: {error}") from None
+
+    def close(self) -> None:
+        """Close every client; requests in flight end. May be called twice."""
+        self._clients.close()
 
 
 def _config(settings: HttpSettings) -> "ClientConfig":

@@ -7,9 +7,6 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Any
 
-from msgspec.structs import replace
-from wreq import Client
-
 from scrapeyard.engines.http.checks import (
     Hop,
     check_certificate,
@@ -19,15 +16,14 @@ from scrapeyard.engines.http.checks import (
     page_limit,
     time_limit,
 )
-from scrapeyard.engines.http.clients import ClientIdentity, Clients, profile_of, proxy_target
+from scrapeyard.engines.http.clients import ClientIdentity, Clients, PinnedClients, profile_of
 from scrapeyard.engines.http.cookies import Cookie, Jar, MemorySessions, Sessions
 from scrapeyard.engines.http.dns import GuardedDns, Resolve, system_resolve
-from scrapeyard.engines.http.hops import HopLoop, RequestTerms
-from scrapeyard.engines.http.shares import BodyMemory, BodyShare
-from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.http.hops import SITE_OF, HopLoop, RequestTerms
+from scrapeyard.engines.http.shares import BodyMemory, RequestSlots
 from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.http.url import Target
-from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Proxy, Route
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
@@ -37,45 +33,32 @@ _EVERY_SECONDS = 0.5
 
 
 class Deadlines:
-    """For the tasks of one event loop."""
+    """For the tasks of one event loop. Far ends share one timer, which looks through them now and then."""
 
     def __init__(self, every_seconds: float = _EVERY_SECONDS) -> None:
         """`every_seconds`: how often those that are far from their end are looked through."""
-        self._every = every_seconds
-        self._far: set[Limit] = set()
-        self._looking = False
+        self.every = every_seconds
+        self.far: set[Limit] = set()
+        self.is_looking = False
 
     def within(self, seconds: float | None) -> "Limit":
         """A context that raises TimeoutError, as asyncio.timeout does, when it lasts longer. None: it may last."""
         return Limit(self, seconds)
 
-    def watch(self, limit: "Limit", seconds: float) -> None:
-        """From now on."""
-        loop = asyncio.get_running_loop()
-        limit.ends = loop.time() + seconds
-        if seconds <= self._every:
-            limit.timer = loop.call_at(limit.ends, limit.end)
-            return
-        self._far.add(limit)
-        if not self._looking:
-            self._looking = True
-            loop.call_later(self._every, self._poll)
-
-    def leave(self, limit: "Limit") -> None:
-        """No longer."""
-        self._far.discard(limit)
-        if limit.timer is not None:
-            limit.timer.cancel()
+    def look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on, while there are far ends."""
+        self.is_looking = True
+        loop.call_later(self.every, self._poll)
 
     def _poll(self) -> None:
         """Those that end before the next look get timers of their own."""
         loop = asyncio.get_running_loop()
-        next_look = loop.time() + self._every
-        for limit in [limit for limit in self._far if limit.ends <= next_look]:
-            self._far.remove(limit)
+        next_look = loop.time() + self.every
+        for limit in [limit for limit in self.far if limit.ends <= next_look]:
+            self.far.remove(limit)
             limit.timer = loop.call_at(limit.ends, limit.end)
-        self._looking = bool(self._far)
-        if self._looking:
+        self.is_looking = bool(self.far)
+        if self.is_looking:
             loop.call_at(next_look, self._poll)
 
 
@@ -87,24 +70,32 @@ class Limit:
     def __init__(self, deadlines: Deadlines, seconds: float | None) -> None:
         self._deadlines = deadlines
         self._seconds = seconds
-        self._task: asyncio.Task[object] | None = None
         self._is_over = False
-        self.ends = 0.0
         self.timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> None:
-        if self._seconds is None:
+        seconds = self._seconds
+        if seconds is None:
             return
-        self._task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task(loop)
         if self._task is None:
             raise RuntimeError("a time limit holds for a task, and there is none")
         self._before = self._task.cancelling()
-        self._deadlines.watch(self, self._seconds)
+        self.ends = loop.time() + seconds
+        if seconds <= self._deadlines.every:
+            self.timer = loop.call_at(self.ends, self.end)
+        else:
+            self._deadlines.far.add(self)
+            if not self._deadlines.is_looking:
+                self._deadlines.look(loop)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._deadlines.leave(self)
+        self._deadlines.far.discard(self)
+        if self.timer is not None:
+            self.timer.cancel()
         # Who cancels the task beside us is heard: then the count stays above what it was.
         if self._is_over and self._task and self._task.uncancel() <= self._before and kind is asyncio.CancelledError:
             raise TimeoutError from error
@@ -133,13 +124,15 @@ class WreqEngine:
         Raises SettingsInvalid when the profile, the CA bundle or an allowed host makes no sense.
         """
         self._settings = settings
+        self._connect_seconds, self._total_seconds = settings.connect_seconds, settings.total_seconds
         self._dns = GuardedDns(settings, resolve=resolve, own_port=own_port)
-        self._clients = Clients(settings)
+        self._clients = PinnedClients(Clients(settings), self._dns)
         self._sessions = Sessions(sessions or MemorySessions(), settings.session_days)
-        self._site_of = Sites().of  # a cookie's domain is the public suffix list's matter, not of our settings
-        self._free = asyncio.Semaphore(settings.concurrency)
+        self._slots = RequestSlots(settings.concurrency)
         self._memory = BodyMemory(int(settings.bodies_mb * 1024 * 1024))
         self._deadlines = Deadlines()
+        self._terms = lru_cache(maxsize=1024)(self._make_terms)
+        """Remembered, since most fetches look alike."""
 
     async def start(self) -> None:
         """Ready to fetch. Connections are made when first needed."""
@@ -160,73 +153,73 @@ class WreqEngine:
 
     async def _fetch(self, hop: Hop, request: FetchRequest, caller: Caller, way: Route) -> FetchResponse:
         """The time limit covers everything: waiting for a free connection, redirects, the whole body."""
-        check_certificate(request, self._settings)
-        terms = self._terms(request, caller, way)
-        seconds = time_limit(request, caller.policy, self._settings)
+        if request.certificate:
+            check_certificate(request, self._settings)
+        policy, scraper = caller.policy, caller.scraper
+        terms = self._terms(
+            way,
+            way.profile or request.profile or policy.profile,
+            scraper.allowed_hosts if scraper else (),
+            self._connect_seconds if policy.connect_seconds is None else connect_limit(policy, self._settings),
+            (request.certificate, request.max_bytes, request.follow_redirects),
+        )
+        is_usual = request.timeout_seconds is None and policy.request_seconds is None and request.keep is None
+        seconds = self._total_seconds if is_usual else time_limit(request, policy, self._settings)
         has_cookies = request.session or way.cookies
-        jar = await self._open_jar(request, caller, way, hop.target) if has_cookies else Jar(self._site_of)
-        share = BodyShare(self._memory)
-        walk = HopLoop(self._connect, terms, jar, share)
+        jar = await self._open_jar(request, caller, way, hop.target) if has_cookies else None
+        walk = HopLoop(self._clients, terms, self._memory, jar, request.keep)
         try:
             with self._deadlines.within(seconds):
-                async with self._free:
+                if not self._slots.take():
+                    await self._slots.wait()
+                try:
                     return await walk.run(hop)
+                finally:
+                    self._slots.give()
         except TimeoutError:
-            raise _too_slow(hop, seconds, "waiting for memory" if share.is_waiting else walk.stage) from None
+            raise _too_slow(hop, seconds, walk.stage) from None
         finally:
-            share.close()
-            if request.session and jar.changed:
+            if jar is not None and request.session and jar.changed:
                 await self._sessions.keep(_owner(caller), request.session, jar.changes(), jar.changed, time.time())
 
-    async def _connect(self, target: Target, dress: ClientIdentity) -> Client:
-        addresses = self._dns.known(target) or await self._dns.addresses(target)
-        if dress.proxy_guarded:
-            dress = replace(dress, proxy_at=await self._dns.addresses(proxy_target(dress.proxy)))
-        try:
-            return self._clients.get(target.host, addresses, dress)
-        except ValueError as error:
-            raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"the request cannot be made so: {error}") from None
-
-    def _terms(self, request: FetchRequest, caller: Caller, way: Route) -> RequestTerms:
-        settings = self._settings
-        profile = way.profile or request.profile or caller.policy.profile or profile_of(way.user_agent)
-        return RequestTerms(
-            allowed_hosts=caller.scraper.allowed_hosts if caller.scraper else (),
-            dress=self._dress(
-                profile or settings.profile,
-                way.user_agent,
-                way.proxy,
-                request.certificate,
-                connect_limit(caller.policy, settings),
-            ),
-            way=way,
-            page_limit=page_limit(request, settings),
-            keep_limit=keep_limit(request, settings),
-            keep=request.keep,
-            max_redirects=settings.max_redirects if request.follow_redirects else None,
-        )
-
-    @staticmethod
-    @lru_cache(maxsize=1024)
-    def _dress(
-        profile: str, user_agent: str, proxy: Proxy | None, certificate: str, connect_seconds: float
-    ) -> ClientIdentity:
-        """Remembered, since most fetches look alike."""
-        return ClientIdentity(
-            profile=profile,
-            user_agent=user_agent,
+    def _make_terms(
+        self,
+        way: Route,
+        profile: str,
+        allowed_hosts: tuple[str, ...],
+        connect_seconds: float,
+        wishes: tuple[str, int | None, bool],
+    ) -> RequestTerms:
+        """`wishes` are the request's own: certificate, `max_bytes` and whether redirects are followed."""
+        settings, proxy = self._settings, way.proxy
+        certificate, max_bytes, follow_redirects = wishes
+        dress = ClientIdentity(
+            profile=profile or profile_of(way.user_agent) or settings.profile,
+            user_agent=way.user_agent,
             proxy=proxy.url if proxy else "",
             proxy_guarded=proxy.guarded if proxy else False,
             certificate=certificate,
             ca_file=proxy.ca_file if proxy else None,
             connect_seconds=connect_seconds,
         )
+        name = (proxy.name or "in use") if proxy else ""
+        return RequestTerms(
+            allowed_hosts=allowed_hosts,
+            dress=dress,
+            way=way,
+            page_limit=page_limit(max_bytes, settings),
+            keep_limit=keep_limit(max_bytes, settings),
+            max_redirects=settings.max_redirects if follow_redirects else None,
+            proxy=name,
+            told=f"{dress.profile} via {name}" if name else dress.profile,
+            adds_headers=bool(way.user_agent or way.headers),
+        )
 
     async def _open_jar(self, request: FetchRequest, caller: Caller, way: Route, target: Target) -> Jar:
         kept = await self._sessions.open(_owner(caller), request.session, time.time()) if request.session else []
-        jar = Jar(self._site_of, kept)
+        jar = Jar(SITE_OF, kept)
         for name, value in way.cookies:
-            jar.put(Cookie(name=name, value=value, domain=self._site_of(target.host)))
+            jar.put(Cookie(name=name, value=value, domain=SITE_OF(target.host)))
         return jar
 
 

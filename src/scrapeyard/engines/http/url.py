@@ -37,6 +37,11 @@ _NO_URI = re.compile(r"[|\[\]]|%(?![0-9A-Fa-f]{2})")
 """What browsers send as it is, and schemas do not take for a part of a URI."""
 _BLANK = "".join(map(chr, range(0x21)))
 """What browsers take off both ends of a URL."""
+_PLAIN_TARGET = re.compile(
+    r"(https?)://([A-Za-z0-9.:\[\]_-]+)(/[A-Za-z0-9/%:@!$&'()*+,;=~._\[\]|-]*(?:\?[A-Za-z0-9/%:@!$&'()*+,;=~._\[\]|?-]+)?)",
+    re.ASCII,
+)
+"""Most URLs: nothing in them is spelled in another way, as long as there are no dot segments."""
 _PLAIN = re.compile(r"[A-Za-z0-9/%:@!$&'()*+,;=~._\[\]|?-]*", re.ASCII)
 _SAFE = "/%:@!$&'()*+,;=~-._[]|?"
 
@@ -76,13 +81,17 @@ class Target(Struct, frozen=True, kw_only=True):
     @property
     def url(self) -> str:
         """The one spelling, without a fragment."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
         if self.port == _PORTS[self.scheme]:
-            return f"{self.scheme}://{self.authority}{self.resource}"
-        return f"{self.scheme}://{self.endpoint}{self.resource}"
+            return f"{self.scheme}://{host}{self.resource}"
+        return f"{self.scheme}://{host}:{self.port}{self.resource}"
 
 
 def parse_target(url: str) -> Target:
     """Take a URL apart. Raises FetchFailed (fetch_bad_url) for anything odd, with what to write instead."""
+    if (plain := _PLAIN_TARGET.fullmatch(url)) and len(url) <= MAX_URL and "/." not in url and "/%2" not in url:
+        scheme, authority, resource = plain.groups()
+        return _target(scheme, authority, resource, url)
     url = url.strip(_BLANK)
     if len(url) > MAX_URL:
         raise _bad(url[:80], f"is longer than {MAX_URL} characters; send the data in the body instead")
@@ -95,14 +104,18 @@ def parse_target(url: str) -> Target:
     scheme = scheme.lower()
     if scheme not in _PORTS:
         raise _bad(url, f"has the scheme {scheme}; only http and https are fetched")
-    try:
-        host, literal, port = _take_authority(authority)
-    except _Odd as odd:
-        raise _bad(url, str(odd)) from None
     path = (_without_dots(path) if _DOTS.search(path) else path) or "/"
     resource = f"{path}?{query}" if query else path
     if not _PLAIN.fullmatch(resource):
         resource = quote(resource, safe=_SAFE)
+    return _target(scheme, authority, resource, url)
+
+
+def _target(scheme: str, authority: str, resource: str, url: str) -> Target:
+    try:
+        host, literal, port = _take_authority(authority)
+    except _Odd as odd:
+        raise _bad(url, str(odd)) from None
     return Target(scheme=scheme, host=host, port=port or _PORTS[scheme], resource=resource, literal=literal)
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, SiteVerdict, Ticket, is_site
 from scrapeyard.engines.politeness.state import Standing
-from scrapeyard.engines.politeness.verdicts import SiteReport
+from scrapeyard.engines.politeness.verdicts import WINDOW, SiteReport
 
 MAX_SITES = 10_000
 _TOGETHER_SECONDS = 0.05
@@ -19,21 +19,37 @@ class _OpenSite:
     """A site that is well and has no limits: the ticket that all its requests share, and their good answers since the
     last report."""
 
-    __slots__ = ("at", "began", "report", "turn")
+    __slots__ = ("at", "began", "count", "latency", "timed", "turn")
 
     def __init__(self, turn: Ticket) -> None:
         self.turn = turn
-        self.report = SiteReport()
-        self.began = self.at = 0.0
-        """When the first and the last of the answers came."""
+        self.count = self.timed = 0
+        self.latency = self.began = self.at = 0.0
+        """`began` and `at`: when the first and the last of the answers came."""
 
     def add(self, verdict: SiteVerdict, now: float) -> bool:
-        """Whether it is time to learn from them."""
-        if not self.report.requests:
+        """A good answer. Whether it is time to learn from them."""
+        if not self.count:
             self.began = now
-        self.report.add(self.turn, verdict)
+        self.count += 1
+        if verdict.latency is not None:
+            self.latency += verdict.latency
+            self.timed += 1
         self.at = now
         return now - self.began >= _TOGETHER_SECONDS
+
+    def take_report(self) -> SiteReport:
+        """As if each had been added to it."""
+        count, self.count = self.count, 0
+        latency, self.latency = self.latency, 0.0
+        timed, self.timed = self.timed, 0
+        window = "0" * min(count, WINDOW)
+        return SiteReport(requests=count, answered=count, good=count, window=window, latency=latency, timed=timed)
+
+
+def _holds_nothing(turn: Ticket) -> bool:
+    """Whether its end is of no use to others: also one that was given before the site had its present ticket."""
+    return turn.place is None and not (turn.is_probe or turn.is_leased or turn.limits.concurrency)
 
 
 class MemoryGate:
@@ -54,10 +70,15 @@ class MemoryGate:
     async def stop(self) -> None:
         """Nothing to close."""
 
+    def at_once(self, site: str, limits: SiteLimits) -> Ticket | None:
+        """All requests of a site that is well and has no limits share one ticket."""
+        known = self._open.get(site)
+        return known.turn if known is not None and known.turn.limits is limits else None
+
     async def acquire(self, site: str, limits: SiteLimits, within: float) -> Ticket:
-        """Without a wait inside. All requests of a site that is well and has no limits share one ticket."""
-        if (known := self._open.get(site)) is not None and known.turn.limits is limits:
-            return known.turn
+        """Without a wait inside."""
+        if (known := self.at_once(site, limits)) is not None:
+            return known
         turn = Ticket(site=site, limits=limits, ticket=f"{next(self._tickets)}")
         self._limits[site] = limits
         self._seen[site] = time.time()
@@ -65,6 +86,8 @@ class MemoryGate:
         turn = self._place(standing, turn, within)
         if limits.is_open and standing.is_well and not (turn.refused or turn.wait):
             self._open[site] = _OpenSite(turn)
+        else:
+            self._open.pop(site, None)
         return turn
 
     async def recheck(self, turn: Ticket, within: float) -> Ticket:
@@ -85,15 +108,16 @@ class MemoryGate:
     def release(self, turn: Ticket, verdict: SiteVerdict) -> None:
         """In force at once; where the site is well and has no limits, good answers are learnt together, soon."""
         known = self._open.get(turn.site)
-        if known is not None and known.turn is turn and verdict.answer == "ok":
+        if known is not None and verdict.answer == "ok" and verdict.sent and _holds_nothing(turn):
             if known.add(verdict, self._clock()):
                 self._standing(turn.site)
             return
         self.learn(turn.site, SiteReport().add(turn, verdict), turn.limits)
 
     def learn(self, site: str, report: SiteReport, limits: SiteLimits) -> None:
-        """Several verdicts at once."""
+        """Several verdicts at once. Whether the site is still well, the next request finds out."""
         self._standing(site).learn(report, limits, self._clock())
+        self._open.pop(site, None)
 
     async def states(self, sites: Sequence[str]) -> Mapping[str, SiteState]:
         """Of this process."""
@@ -116,9 +140,11 @@ class MemoryGate:
     def _standing(self, site: str) -> Standing:
         """With all that was learnt of it."""
         standing = self._sites.get(site)
-        if (known := self._open.pop(site, None)) is not None and standing is not None and known.report.requests:
+        if (known := self._open.get(site)) is not None and standing is not None and known.count:
             self._seen[site] = time.time() - (self._clock() - known.at)
-            standing.learn(known.report, known.turn.limits, known.at)
+            standing.learn(known.take_report(), known.turn.limits, known.at)
+            if not standing.is_well:
+                del self._open[site]
         if standing is None:
             now = self._clock()
             standing = self._sites[site] = Standing(born=now, at=now, counted_at=now)

@@ -42,6 +42,8 @@ class FixedPolicies:
 
     def __init__(self, settings: SiteSettings, rules: Iterable[SiteRules] = ()) -> None:
         self._settings = settings
+        self.wait_seconds = settings.wait_seconds
+        """The longest that a fetch waits for its turn."""
         self._usual = SiteLimits(**{name: getattr(settings, name) for name in _OVERRIDES})
         self._for_jobs = SiteLimits(rate=settings.job_rate, adapt=False)
         self._rules: Mapping[str, SiteRules] = {each.site: each for each in rules}
@@ -49,11 +51,6 @@ class FixedPolicies:
         """Of sites with rules, or whose robots.txt asks for a delay."""
         self._crawl: dict[str, float] = {}
         self._reckon()
-
-    @property
-    def wait_seconds(self) -> float:
-        """The longest that a fetch waits for its turn."""
-        return self._settings.wait_seconds
 
     def limits(self, site: str) -> SiteLimits:
         """In force now."""
@@ -92,6 +89,8 @@ class FixedPolicies:
         self._reckon()
 
     def _reckon(self) -> None:
+        self.may_obey_robots = self._settings.robots == "obey" or any(rules.robots for rules in self._rules.values())
+        """Whether robots.txt may be obeyed without a call or a job that asks for it."""
         self._limits = {site: self._of(site) for site in {*self._rules, *self._crawl}}
 
     def _of(self, site: str) -> SiteLimits:

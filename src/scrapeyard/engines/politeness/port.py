@@ -141,6 +141,10 @@ class SiteGate(Protocol):
     async def stop(self) -> None:
         """Tell what is left to tell and close. May be called twice."""
 
+    def at_once(self, site: str, limits: SiteLimits) -> Ticket | None:
+        """A turn at a site that has no limits and is known to be well: it needs no wait, and nobody else is asked.
+        None: `acquire`."""
+
     async def acquire(self, site: str, limits: SiteLimits, within: float) -> Ticket:
         """Take the next place in the site's line, if it comes up within so many seconds; otherwise the turn is refused
         and no place is taken. Then wait `turn.wait` seconds, and ask `recheck` until that is 0."""

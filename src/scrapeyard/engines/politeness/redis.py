@@ -89,12 +89,16 @@ class RedisGate:
             await self._report()
             await self._link.stop()
 
+    def at_once(self, site: str, limits: SiteLimits) -> Ticket | None:
+        """From what the server said a moment ago."""
+        return self._ticket(site, limits) if limits.is_open and self._is_well(site) else None
+
     async def acquire(self, site: str, limits: SiteLimits, within: float) -> Ticket:
-        """At once where the site has no limits and is known to be well."""
-        turn = Ticket(site=site, limits=limits, ticket=f"{self._name}.{next(self._tickets):x}")
-        if limits.is_open and self._is_well(site):
-            return turn
-        return await self._enter(turn, within)
+        """One round trip, unless it is given at once."""
+        return self.at_once(site, limits) or await self._enter(self._ticket(site, limits), within)
+
+    def _ticket(self, site: str, limits: SiteLimits) -> Ticket:
+        return Ticket(site=site, limits=limits, ticket=f"{self._name}.{next(self._tickets):x}")
 
     async def recheck(self, turn: Ticket, within: float) -> Ticket:
         """From what is known of the line here, where that is fresh."""

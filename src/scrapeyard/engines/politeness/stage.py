@@ -71,20 +71,18 @@ class RateLimited:
     def __call__(self, context: FetchContext) -> Coroutine[Any, Any, FetchResponse]:
         """One turn, given back whatever happens. A job without a rate of its own has one in the line of jobs before."""
         caller, site = context.caller, context.site
-        if not caller.job_id or caller.has_rate or not is_public(context.target):
-            return self._go(context)
-        return self._go(context) if self._policies.job_limits(site) is None else self._after_jobs(context)
+        if caller.job_id and not caller.has_rate and is_public(context.target) and self._policies.job_limits(site):
+            return self._after_jobs(context)
+        return self._at_site(context) if self._origins.has_answered(context.target) else self._at_origin(context)
 
     async def _after_jobs(self, context: FetchContext) -> FetchResponse:
         site = context.site
         turn = await self._turn(job_key(site), lambda: self._policies.job_limits(site) or _FREE, context.caller)
+        has_answered = self._origins.has_answered(context.target)
         try:
-            return await self._go(context)
+            return await (self._at_site(context) if has_answered else self._at_origin(context))
         finally:
             self._gate.release(turn, _UNKNOWN)
-
-    def _go(self, context: FetchContext) -> Coroutine[Any, Any, FetchResponse]:
-        return self._at_site(context) if self._origins.has_answered(context.target) else self._at_origin(context)
 
     async def _at_origin(self, context: FetchContext) -> FetchResponse:
         """The origin has a breaker of its own until it answers."""
@@ -109,7 +107,8 @@ class RateLimited:
 
     async def _at_site(self, context: FetchContext) -> FetchResponse:
         site, policies = context.site, self._policies
-        turn = await self._gate.acquire(site, policies.limits(site), policies.wait_seconds)
+        limits = policies.limits(site)
+        turn = self._gate.at_once(site, limits) or await self._gate.acquire(site, limits, policies.wait_seconds)
         if turn.refused or turn.wait > _ALMOST:
             turn = await self._wait(turn, lambda: policies.limits(site), context.caller)
         verdict = _UNKNOWN

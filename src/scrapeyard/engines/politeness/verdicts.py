@@ -38,6 +38,8 @@ _OUR_OWN = frozenset({"waiting for a free connection", "waiting for memory", "re
 def of_response(response: FetchResponse) -> SiteVerdict:
     """An answer. The time that a solver took says nothing of the site."""
     latency = None if "solver" in response.way else response.elapsed_ms / 1000
+    if response.status < 429:
+        return SiteVerdict(answer="ok", latency=latency)
     wait = wait_asked_by(response) if response.status in _THROTTLES else 0.0
     return _of_status(response.status, wait, latency)
 

@@ -32,8 +32,11 @@ class Robots:
 
     def __call__(self, context: FetchContext) -> Coroutine[Any, Any, FetchResponse]:
         """Costs a look into memory once the file is known, and nothing where it is not obeyed."""
-        for_job = bool(context.caller.job_id) and is_public(context.target)
-        if (context.caller.policy.robots or self._policies.robots(context.site, for_job=for_job)) == "obey":
+        caller = context.caller
+        if not (caller.policy.robots or caller.job_id or self._policies.may_obey_robots):
+            return self._inner(context)
+        for_job = bool(caller.job_id) and is_public(context.target)
+        if (caller.policy.robots or self._policies.robots(context.site, for_job=for_job)) == "obey":
             return self._obey(context)
         return self._inner(context)
 

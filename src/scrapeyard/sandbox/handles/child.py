@@ -19,12 +19,13 @@ from scrapeyard.sandbox.port import Verdict
 from scrapeyard_sdk import wire
 
 _CREDENTIALS = struct.Struct("iII")
-_READ = 256 * 1024
+_READ = 64 * 1024
+"""Bytes read at once. The C library maps fresh memory for 128 KB or more, which takes longer than the read."""
 _LAST_READS = 64
 """More than a socket's buffer holds."""
-_LARGE = 64 * 1024
-"""A larger raw part is sent as it is, without a copy."""
-_PARTS = 16
+_LARGE = 32 * 1024
+"""Maximum bytes of a raw part that waits for others, so that they are sent together."""
+_PARTS = 64
 """Buffers in one call of `sendmsg`."""
 
 
@@ -69,7 +70,9 @@ class Child:
         self._told = False
         self._pid_fd = -1
         self._decoder = wire.Decoder(parse, 64 * 1024)
-        self._out: deque[memoryview] = deque()
+        self._out: deque[bytes | memoryview] = deque()
+        self._is_due = False
+        """Whether what is queued is written before the loop looks for news again."""
         self.unread = 0
         """Bytes sent to the child that it has not read yet, but for what the socket holds."""
         self.on_unread: Callable[[], None] = lambda: None
@@ -97,14 +100,29 @@ class Child:
         self._decoder = wire.Decoder(parse, max_bytes)
 
     def send(self, head: dict[str, object], raw: bytes = b"") -> None:
-        """Queue a frame; use `drained` before the next large one."""
-        if self._sock is None:
-            return
-        large, prefix = len(raw) > _LARGE, _prefix(head, len(raw))
-        for part in (prefix, raw) if large else (prefix + raw,):
-            self._out.append(memoryview(part))
-            self.unread += len(part)
-        self._write()
+        """Send a frame, or queue it if the child does not read; use `drained` before the next large one."""
+        if self._sock is not None:
+            self._queue(head, raw)
+            self._write()
+
+    def send_soon(self, head: dict[str, object], raw: bytes = b"") -> None:
+        """The same, together with all that is sent before the event loop looks for news again: one call of the system
+        and one waking of the child, however many pages have come. A large frame goes at once, so that `unread` tells
+        whether the child keeps up."""
+        if len(raw) > _LARGE:
+            self.send(head, raw)
+        elif self._sock is not None:
+            self._queue(head, raw)
+            if not self._is_due:
+                self._is_due = True
+                self._loop.call_soon(self._write)
+
+    def _queue(self, head: dict[str, object], raw: bytes) -> None:
+        prefix = _prefix(head, len(raw))
+        self._out.append(prefix)
+        if raw:
+            self._out.append(raw)
+        self.unread += len(prefix) + len(raw)
 
     async def drained(self) -> None:
         """Wait until the child has read everything sent, or is gone."""
@@ -193,7 +211,8 @@ class Child:
             self.on_broken(why)
 
     def _write(self) -> None:
-        if self._sock is None:
+        self._is_due = False
+        if self._sock is None or not self._out:
             return
         try:
             sent = self._sock.sendmsg(islice(self._out, _PARTS))
@@ -214,13 +233,10 @@ class Child:
     def _advance(self, sent: int) -> None:
         """Forget bytes that the socket has taken."""
         self.unread -= sent
-        while sent:
-            first = self._out[0]
-            if sent < len(first):
-                self._out[0] = first[sent:]
-                return
-            sent -= len(first)
-            self._out.popleft()
+        while self._out and sent >= len(self._out[0]):
+            sent -= len(self._out.popleft())
+        if sent:
+            self._out[0] = memoryview(self._out[0])[sent:]
 
     def _drop_unread(self) -> None:
         """Nothing more can be sent: free what waits now, not when the collector finds it."""

@@ -89,7 +89,8 @@ class FetchFrame(_Numbered, tag="fetch", tag_field="t"):
     @property
     def head_size(self) -> int:
         """About how many bytes it takes without the raw part."""
-        return len(self.url) + len(self.certificate) + sum(len(k) + len(v) for k, v in self.headers.items())
+        headers = sum(len(name) + len(value) for name, value in self.headers.items()) if self.headers else 0
+        return len(self.url) + len(self.certificate) + headers
 
 
 class BrowserFrame(_Numbered, tag="browser", tag_field="t"):

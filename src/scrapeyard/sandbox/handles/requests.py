@@ -194,7 +194,12 @@ class ChildRequests:
         picture = frame.browser.screenshot if frame.browser is not None else ""
         if picture and not ARTIFACT_NAME.fullmatch(picture):
             raise BadRequest(_BAD_NAME)
-        page = await (self._download(frame.keep, request) if frame.keep else self._fetch(request))
+        if frame.keep:
+            page = await self._download(frame.keep, request)
+        else:
+            async with self._gate:
+                page = await self._services.fetch(request)
+                self._gate.note_size(len(page.body))
         if picture and page.screenshot:
             self._artifact_bytes += max(len(page.screenshot), _ARTIFACT_COST)
             if self._artifact_bytes > self._limits.artifact_mb * _MB:
@@ -230,12 +235,6 @@ class ChildRequests:
             self._asker.count_refusal(words)
             raise FetchFailed(ExitReason.BAD_INPUT, words) from None
         self._asker.answer({"t": "extracted", "n": frame.n}, msgspec.json.encode(found))
-
-    async def _fetch(self, request: FetchRequest) -> FetchResponse:
-        async with self._gate:
-            page = await self._services.fetch(request)
-            self._gate.note_size(len(page.body))
-            return page
 
     async def _download(self, name: str, request: FetchRequest) -> FetchResponse:
         """One download at a time, because each reserves the artifact bytes it may use."""

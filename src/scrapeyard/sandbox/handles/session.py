@@ -16,6 +16,7 @@ from scrapeyard.sandbox.handles.child import Child, Exit, bounded, judge_exit
 from scrapeyard.sandbox.handles.frames import (
     CLAIMABLE,
     Error,
+    FetchFrame,
     Frame,
     LogFrame,
     ProgressFrame,
@@ -207,6 +208,8 @@ class Session:
             self.stop(ExitReason.PROTOCOL_ERROR, "the child spoke for another item than the one it was given")
             return
         match frame:
+            case FetchFrame():
+                self._requests.fetch(frame, raw)
             case LogFrame():
                 self._on_log(frame)
             case ProgressFrame():
@@ -230,7 +233,7 @@ class Session:
 
     def answer(self, head: dict[str, Any], raw: bytes = b"") -> None:
         """Send the answer to a request of this item."""
-        self._child.send({**head, "i": self._item} if self._item else head, raw)
+        self._child.send_soon({**head, "i": self._item} if self._item else head, raw)
 
     def _on_log(self, frame: LogFrame) -> None:
         room = self._limits.log_kb * 1024 - self._log_bytes

@@ -107,7 +107,8 @@ class FetchGate:
 
     async def __aexit__(self, *_: object) -> None:
         self._under_way -= 1
-        self.let_in()
+        if self._waiting:
+            self.let_in()
 
     def note_size(self, page_bytes: int) -> None:
         """A page of this size has arrived."""

@@ -54,10 +54,12 @@ class ChildWatch:
     def __init__(self) -> None:
         self._sessions: dict[Session, tuple[Limits, ParentHandle]] = {}
         self._parents: set[ParentHandle] = set()
+        self._added = asyncio.Event()
 
     def add(self, session: Session, limits: Limits, parent: ParentHandle) -> None:
         """Sample this run until it is removed."""
         self._sessions[session] = (limits, parent)
+        self._added.set()
 
     def remove(self, session: Session) -> None:
         """The run is over."""
@@ -66,6 +68,7 @@ class ChildWatch:
     def add_parent(self, parent: ParentHandle) -> None:
         """Sample this parent, more often while it loads."""
         self._parents.add(parent)
+        self._added.set()
 
     def remove_parent(self, parent: ParentHandle) -> None:
         """The parent is gone."""
@@ -75,8 +78,7 @@ class ChildWatch:
         """Until cancelled."""
         tick = 0
         while True:
-            await asyncio.sleep(_TICK)
-            tick += 1
+            tick = await self._next(tick)
             for session, (limits, parent) in list(self._sessions.items()):
                 self._poll(session, limits, parent)
                 if tick % _DISK_EVERY == 0:
@@ -84,6 +86,18 @@ class ChildWatch:
             for parent in list(self._parents):
                 if not parent.loaded.done() or tick % _PARENT_EVERY == 0:
                     self._look_at_parent(parent, tick)
+
+    async def _next(self, tick: int) -> int:
+        """Wait for the next tick; while nothing runs or loads, for the next that looks at parents. Returns it."""
+        if not self._sessions and all(parent.loaded.done() for parent in self._parents):
+            self._added.clear()
+            try:
+                async with asyncio.timeout(_TICK * _PARENT_EVERY if self._parents else None):
+                    await self._added.wait()
+            except TimeoutError:
+                return tick + _PARENT_EVERY - tick % _PARENT_EVERY
+        await asyncio.sleep(_TICK)
+        return tick + 1
 
     def _poll(self, session: Session, limits: Limits, parent: ParentHandle) -> None:
         reading = read_process(session.child.pid)

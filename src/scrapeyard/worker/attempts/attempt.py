@@ -76,7 +76,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         self.began = time.perf_counter()
         self._caller: Caller | None = None
         self._browsers: OpenBrowsers | None = None
-        self._masker = parts.masking.of(plan.fetching) if parts.masking is not None else None
+        self._masker = parts.masking.of(plan.caller.policy) if parts.masking is not None else None
         self._turn_in: float | None = None
         """Seconds until the last site that was too busy has a turn; None if every site had one in time."""
 
@@ -95,7 +95,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
                 verdict, self.result_bytes = unsaved(verdict, error), 0
                 retry = self._retry(verdict)
         if retry is None and self.parts.meters is not None:
-            self.parts.meters.count_run(self._caller or self._make_caller())
+            self.parts.meters.count_run(self._caller or self.plan.caller)
         self._watch(verdict)
         return self._outcome(verdict, retry)
 
@@ -111,9 +111,13 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         started = time.perf_counter()
         self.fetches += 1
         self.first_url = self.first_url or request.url
+        wait = self.plan.site_wait
         try:
-            async with self.plan.site_wait.fetching():
+            await wait.begin()
+            try:
                 response = await self.parts.engine.fetch(request, self._caller or self._make_caller())
+            finally:
+                await wait.end()
         except FetchFailed as error:
             self._turn_in = self._turn_after(error)
             self._on_fetched(request, started, error)
@@ -278,14 +282,14 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         """For a built-in."""
         return Services(
             fetch=self._fetch_shown,
-            open_browser=lambda options: self._browsing().lent(options, self.plan.client),
+            open_browser=lambda options: self._browsing().lent(options, self.plan.caller.client),
             artifact=self.artifact,
             progress=self.progress,
             solve_image=self.solve_image,
             solve_widget=lambda *given: self._browsing().solve_in(*given),
             ask=self._ask,
             room=self._room,
-            client=self.plan.client,
+            client=self.plan.caller.client,
         )
 
     async def _ask(self, question: Question) -> ModelAnswer:
@@ -313,18 +317,8 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         return later or self.plan.retries.after(verdict, self.number)
 
     def _make_caller(self) -> Caller:
-        plan = self.plan
-        self._caller = Caller(
-            scraper=plan.prepared.scraper,
-            run_id=self.name,
-            job_id=plan.job_id,
-            client=plan.client,
-            has_rate=plan.has_rate,
-            policy=plan.fetching,
-            job_budget=plan.job_budget,
-            ledger=Ledger(self._warn),
-            pause=self.pause,
-            on_wait=self._on_wait,
+        self._caller = replace(
+            self.plan.caller, run_id=self.name, ledger=Ledger(self._warn), pause=self.pause, on_wait=self._on_wait
         )
         return self._caller
 

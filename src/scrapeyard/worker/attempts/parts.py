@@ -9,14 +9,9 @@ from scrapeyard.engines.browser.port import BrowserEngine
 from scrapeyard.engines.budget.meters import Meters
 from scrapeyard.engines.captcha.port import CaptchaEngine
 from scrapeyard.engines.models.port import ModelEngine
-from scrapeyard.engines.port import HttpEngine
+from scrapeyard.engines.port import Caller, HttpEngine
 from scrapeyard.errors import ScraperNotFound, SourceUnavailable, Unavailable
-from scrapeyard.model import (
-    BudgetLimits,
-    FetchPolicy,
-    Limits,
-    Scraper,
-)
+from scrapeyard.model import Limits, Scraper
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.results.masking import Masking
@@ -91,7 +86,9 @@ class AttemptPlan(Struct, frozen=True, kw_only=True):
 
     prepared: Prepared
     limits: Limits
-    fetching: FetchPolicy
+    caller: Caller
+    """On whose behalf they fetch. An attempt that fetches has a copy with a ledger of its own; others are counted for
+    this one."""
     retries: RetryRules
     site_wait: SiteWait
     """Of the run, or of the whole batch: gives up the slot while every fetch waits."""
@@ -99,8 +96,3 @@ class AttemptPlan(Struct, frozen=True, kw_only=True):
     """The child that serves the items of a batch one after another; None: each attempt has a child of its own."""
     warm: bool = False
     """Whether a child that served earlier runs of this version may serve it."""
-    job_id: str = ""
-    client: str = ""
-    has_rate: bool = False
-    """Whether the job has a rate of its own."""
-    job_budget: BudgetLimits = BudgetLimits()

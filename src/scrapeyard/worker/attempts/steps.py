@@ -171,24 +171,28 @@ def fetch_trace(
 ) -> FetchTrace:
     """What is told of a fetch that has ended now. `started` and `began` (of the attempt) are by the performance
     counter; `hide` takes secrets and personal data out."""
-    trace = FetchTrace(
-        url=hide(request.url)[:2000],
-        method=request.method,
-        ms=round(since(started), 2),
-        started_ms=round((started - began) * 1000, 2),
-    )
+    ms, started_ms, url = round(since(started), 2), round((started - began) * 1000, 2), hide(request.url)[:2000]
     if isinstance(answer, FetchFailed):
-        error = hide(f"{answer.reason}: {answer.message}")[:1000]
-        tried = _bounded(answer.details.get("tried", ()), hide)
-        return replace(trace, status=answer.site_status, error=error, tried=tried)
-    return replace(
-        trace,
+        return FetchTrace(
+            url=url,
+            method=request.method,
+            ms=ms,
+            started_ms=started_ms,
+            status=answer.site_status,
+            error=hide(f"{answer.reason}: {answer.message}")[:1000],
+            tried=_bounded(answer.details.get("tried", ()), hide),
+        )
+    return FetchTrace(
+        url=url,
+        method=request.method,
+        ms=ms,
+        started_ms=started_ms,
         status=answer.status,
         final_url=hide(answer.url)[:2000] if answer.url != request.url else "",
         bytes=answer.bytes_received,
         way=answer.way[:200],
         age_seconds=None if answer.age_seconds is None else round(answer.age_seconds, 1),
-        tried=_bounded(answer.tried, hide),
+        tried=_bounded(answer.tried, hide) if answer.tried else (),
     )
 
 

@@ -27,18 +27,27 @@ class SiteWait:
         self._left: AbstractAsyncContextManager[None] | None = None
         self._moving = asyncio.Lock()
 
-    def fetching(self) -> AbstractAsyncContextManager[None]:
-        """Wrap every fetch in this context."""
-        return _Fetching(self)
+    @asynccontextmanager
+    async def fetching(self) -> AsyncIterator[None]:
+        """A fetch goes on within this context, from `begin` to `end`."""
+        await self.begin()
+        try:
+            yield
+        finally:
+            await self.end()
 
     async def begin(self) -> None:
-        """A fetch begins."""
+        """A fetch begins. Call `end` once it is over."""
         self._fetching += 1
         if self._left is not None:
-            await self._settle()
+            try:
+                await self._settle()
+            except BaseException:
+                await self.end()
+                raise
 
     async def end(self) -> None:
-        """It is over, or could not begin."""
+        """A fetch is over."""
         self._fetching -= 1
         if self._waiting:
             await self._settle()
@@ -83,25 +92,6 @@ class SiteWait:
             elif not away and self._left is not None:
                 returning, self._left = self._left, None
                 await returning.__aexit__(None, None, None)
-
-
-class _Fetching(AbstractAsyncContextManager[None]):
-    """One fetch of a run. A class, since a generator would cost more than the rest of it."""
-
-    __slots__ = ("_wait",)
-
-    def __init__(self, wait: SiteWait) -> None:
-        self._wait = wait
-
-    async def __aenter__(self) -> None:
-        try:
-            await self._wait.begin()
-        except BaseException:
-            await self._wait.end()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._wait.end()
 
 
 def too_long(seconds: float, why: str) -> FetchFailed:

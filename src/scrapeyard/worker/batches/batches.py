@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.port import Caller
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import Backoff, Delivery, Outcome, Scraper
 from scrapeyard.model.job import BY_BUDGET, Batch, BatchItem, ItemOutcome, Job, JobStatus
@@ -271,17 +272,21 @@ class _Held:
         scraper = await parts.find(job.pinned, job.digest, seat)
         fetching = policy.fetching.over(scraper.policy.fetching)
         shares_child = policy.isolation == "job" and not scraper.is_builtin
+        prepared = await parts.prepare(scraper, seat)
         return AttemptPlan(
-            prepared=await parts.prepare(scraper, seat),
+            prepared=prepared,
             limits=limits_of(scraper, policy.timeout_seconds),
-            fetching=fetching,
+            caller=Caller(
+                scraper=prepared.scraper,
+                job_id=job.id,
+                client=job.owner,
+                has_rate=policy.rate is not None,
+                policy=fetching,
+                job_budget=policy.budget,
+            ),
             retries=_retries(job, policy.backoff.over(fetching.backoff)),
             site_wait=SiteWait(seat),
             series=parts.sandbox.series(scraper) if shares_child else None,
-            job_id=job.id,
-            client=job.owner,
-            has_rate=policy.rate is not None,
-            job_budget=policy.budget,
         )
 
     def _at_once(self, scraper: Scraper) -> int:

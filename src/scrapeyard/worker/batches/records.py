@@ -194,7 +194,7 @@ class BatchRecords:
 
 
 def _weight(outcome: ItemOutcome) -> int:
-    found = sum(len(bytes(item.input)) for item in outcome.found)
+    found = sum(len(bytes(item.input)) for item in outcome.found) if outcome.found else 0
     return _OUTCOME_COST + found + (0 if outcome.result is None else outcome.result_bytes)
 
 
