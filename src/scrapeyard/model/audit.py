@@ -3,6 +3,7 @@
 import getpass
 import hashlib
 import os
+from collections.abc import AsyncIterable, Sequence
 from typing import Final
 
 import msgspec
@@ -109,3 +110,46 @@ class AuditCheck(Struct, frozen=True, kw_only=True):
     hash: str
     """Hash of the last row that was written."""
     fault: AuditFault | None = None
+
+
+class AuditChain(Struct, frozen=True, kw_only=True):
+    """Where the chain ends, and up to where retention has removed it."""
+
+    last_number: int = 0
+    last_hash: str = NO_HASH
+    removed_number: int = 0
+    removed_hash: str = NO_HASH
+
+    def following(self, entries: Sequence[AuditEntry]) -> list[AuditRow]:
+        """The rows that these entries become at its end."""
+        rows, number, known = [], self.last_number, self.last_hash
+        for entry in entries:
+            number += 1
+            known = chain_hash(known, number, entry)
+            rows.append(AuditRow(number=number, entry=entry, hash=known))
+        return rows
+
+    async def verify(self, rows: AsyncIterable[AuditRow]) -> AuditCheck:
+        """Compute the hashes of all rows that are kept, in order."""
+        number, known, count = self.removed_number, self.removed_hash, 0
+        fault = None
+        async for row in rows:
+            number += 1
+            known = chain_hash(known, number, row.entry)
+            if fault := _fault(number, known, row):
+                break
+            count += 1
+        if fault is None and number != self.last_number:
+            fault = AuditFault(number=number + 1, reason="the row is missing")
+        elif fault is None and known != self.last_hash:
+            fault = AuditFault(number=number, reason="its hash is not the one that the chain ends with")
+        first = self.removed_number + 1 if self.last_number > self.removed_number else 0
+        return AuditCheck(rows=count, first=first, last=self.last_number, hash=self.last_hash, fault=fault)
+
+
+def _fault(number: int, known: str, row: AuditRow) -> AuditFault | None:
+    if row.number != number:
+        return AuditFault(number=number, reason="the row is missing")
+    if row.hash != known:
+        return AuditFault(number=number, reason="the row was changed after it was written")
+    return None

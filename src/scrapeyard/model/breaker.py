@@ -43,6 +43,8 @@ def heard(policy: BreakerPolicy, state: BreakerState, ends: str, now: float) -> 
     if state.state == "half_open":
         return _probed(policy, state, ends, now)
     recent, in_a_row = state.recent, state.in_a_row
+    if "e" not in ends and "e" not in recent:  # most parts of a large job: nothing can open it
+        return replace(state, recent=(recent + ends)[-policy.window :], in_a_row=0)
     for end in ends:
         recent = (recent + end)[-policy.window :]
         in_a_row = in_a_row + 1 if end == "e" else 0

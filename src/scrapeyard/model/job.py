@@ -200,6 +200,8 @@ class Job(Struct, frozen=True, kw_only=True):
     priority: Priority = Priority.NORMAL
     policy: JobPolicy = JobPolicy()
     exports: tuple[ExportWish, ...] = ()
+    sinks: tuple[str, ...] = ()
+    """Names of the sinks that its results are delivered to."""
     webhook: Raw | None = None
     """As validated by the gateway."""
     source: dict[str, Any] = field(default_factory=dict)

@@ -4,6 +4,7 @@ waiting ──► delivered | failed          failed, delivered ──► waitin
 """
 
 import hashlib
+import hmac
 from enum import StrEnum
 
 from msgspec import Struct
@@ -19,8 +20,12 @@ JOB_EVENTS = (
     "job.restored",
     "breaker",
     "export.ready",
+    "sink.done",
+    "sink.failed",
     "item.failed",
 )
+SIGNATURE = "Scrapeyard-Signature"
+"""The header that carries the signature of a body."""
 RUN_EVENTS = ("run.succeeded", "run.failed", "run.cancelled")
 
 
@@ -40,6 +45,13 @@ class Webhook(Struct, frozen=True, kw_only=True):
 def secret_place(url: str) -> str:
     """What the seal of a webhook's secret is bound to: the secret signs for this receiver alone."""
     return f"webhook {url}"
+
+
+def sign(secret: str, body: bytes, now: float) -> str:
+    """The header: `t=<Unix seconds>,v1=<HMAC-SHA256 of "t.body", in hex>`."""
+    stamp = str(int(now))
+    digest = hmac.new(secret.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+    return f"t={stamp},v1={digest}"
 
 
 class DeliveryState(StrEnum):
@@ -109,6 +121,8 @@ class JobEventKind(StrEnum):
     EXPORT = "export"
     WEBHOOK = "webhook"
     """A message that was given up."""
+    SINK = "sink"
+    """`sink`, `state`: done, or failed with its `error`; `delivered`, `refused`."""
     ROWS_SKIPPED = "rows_skipped"
     ROWS_REFUSED = "rows_refused"
     ARCHIVE = "archive"

@@ -8,7 +8,7 @@ retention has not released.
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
-from msgspec import Raw
+from msgspec.structs import asdict
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
@@ -27,10 +27,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from scrapeyard.model.audit import NO_HASH, AuditCheck, AuditEntry, AuditFault, AuditRow, chain_hash
+from scrapeyard.model.audit import AuditChain, AuditCheck, AuditEntry, AuditRow
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.database.paging import as_cursor, numbers
-from scrapeyard.store.ports.audit import AuditFilter, AuditPage
+from scrapeyard.store.ports.audit import AuditFilter, AuditPage, audit_columns, to_audit_row
 from scrapeyard.store.tables.runs import METADATA
 
 AUDIT: Final = Table(
@@ -64,8 +64,7 @@ CHAIN: Final = Table(
     Column("removed_hash", Text, nullable=False),
     CheckConstraint("id = 1", name="audit_chain_has_one_row"),
 )
-_EMPTY: Final = {"id": 1, "last_number": 0, "last_hash": NO_HASH, "removed_number": 0, "removed_hash": NO_HASH}
-_FIELDS: Final = AuditEntry.__struct_fields__
+_EMPTY: Final = {"id": 1, **asdict(AuditChain())}
 _PAGE: Final = 1000
 
 
@@ -77,8 +76,8 @@ class SqlAudit(SqlPart):
 
         async def work(connection: AsyncConnection) -> None:
             chain = await self._lock(connection)
-            rows = list(_chained(chain["last_number"], chain["last_hash"], entries))
-            await connection.execute(AUDIT.insert(), [_row(row) for row in rows])
+            rows = _to_chain(chain).following(entries)
+            await connection.execute(AUDIT.insert(), [audit_columns(row) for row in rows])
             await connection.execute(update(CHAIN).values(last_number=rows[-1].number, last_hash=rows[-1].hash))
 
         if entries:
@@ -89,27 +88,14 @@ class SqlAudit(SqlPart):
         query = _filtered(select(AUDIT), where).order_by(AUDIT.c.number.desc()).limit(limit + 1)
         if cursor is not None:
             query = query.where(AUDIT.c.number < numbers(cursor, 1)[0])
-        rows = [_read(row) for row in await self._database.fetch(query)]
+        rows = [to_audit_row(row) for row in await self._database.fetch(query)]
         more = len(rows) > limit
         return AuditPage(rows=tuple(rows[:limit]), next_cursor=as_cursor(str(rows[limit - 1].number)) if more else None)
 
     async def verify(self) -> AuditCheck:
         """Read every row and compute its hash again."""
         chain = await self._chain()
-        number, known, count = chain["removed_number"], chain["removed_hash"], 0
-        fault = None
-        async for row in self._rows(number, chain["last_number"]):
-            number += 1
-            known = chain_hash(known, number, row.entry)
-            if fault := _fault(number, known, row):
-                break
-            count += 1
-        if fault is None and number != chain["last_number"]:
-            fault = AuditFault(number=number + 1, reason="the row is missing")
-        elif fault is None and known != chain["last_hash"]:
-            fault = AuditFault(number=number, reason="its hash is not the one that the chain ends with")
-        first = chain["removed_number"] + 1 if chain["last_number"] > chain["removed_number"] else 0
-        return AuditCheck(rows=count, first=first, last=chain["last_number"], hash=chain["last_hash"], fault=fault)
+        return await chain.verify(self._rows(chain.removed_number, chain.last_number))
 
     async def hash_of(self, number: int) -> str | None:
         """The hash that a row has; None if there is no such row."""
@@ -137,36 +123,23 @@ class SqlAudit(SqlPart):
         await connection.execute(self._database.insert(CHAIN).values(_EMPTY).on_conflict_do_nothing())
         return (await connection.execute(select(CHAIN).with_for_update())).mappings().one()
 
-    async def _chain(self) -> RowMapping | dict[str, Any]:
+    async def _chain(self) -> AuditChain:
         rows = await self._database.fetch(select(CHAIN))
-        return rows[0] if rows else _EMPTY
+        return _to_chain(rows[0]) if rows else AuditChain()
 
     async def _rows(self, after: int, until: int) -> AsyncIterator[AuditRow]:
         while True:
             query = select(AUDIT).where(AUDIT.c.number > after, AUDIT.c.number <= until)
             rows = await self._database.fetch(query.order_by(AUDIT.c.number).limit(_PAGE))
             for row in rows:
-                yield _read(row)
+                yield to_audit_row(row)
             if len(rows) < _PAGE:
                 return
             after = rows[-1]["number"]
 
 
-def _chained(number: int, known: str, entries: Sequence[AuditEntry]) -> Sequence[AuditRow]:
-    rows = []
-    for entry in entries:
-        number += 1
-        known = chain_hash(known, number, entry)
-        rows.append(AuditRow(number=number, entry=entry, hash=known))
-    return rows
-
-
-def _fault(number: int, known: str, row: AuditRow) -> AuditFault | None:
-    if row.number != number:
-        return AuditFault(number=number, reason="the row is missing")
-    if row.hash != known:
-        return AuditFault(number=number, reason="the row was changed after it was written")
-    return None
+def _to_chain(row: RowMapping) -> AuditChain:
+    return AuditChain(**{name: row[name] for name in AuditChain.__struct_fields__})
 
 
 def _while_before(rows: Sequence[RowMapping], at: float) -> Sequence[RowMapping]:
@@ -189,17 +162,3 @@ def _filtered(query: Select[Any], where: AuditFilter) -> Select[Any]:
     if where.until is not None:
         query = query.where(AUDIT.c.at < where.until)
     return query
-
-
-def _row(row: AuditRow) -> dict[str, Any]:
-    values = {name: getattr(row.entry, name) for name in _FIELDS}
-    for name in ("before", "after"):
-        values[name] = None if values[name] is None else bytes(values[name])
-    return {"number": row.number, "hash": row.hash, **values}
-
-
-def _read(row: RowMapping) -> AuditRow:
-    values = {name: row[name] for name in _FIELDS}
-    for name in ("before", "after"):
-        values[name] = None if values[name] is None else Raw(bytes(values[name]))
-    return AuditRow(number=row["number"], entry=AuditEntry(**values), hash=row["hash"])

@@ -30,7 +30,7 @@ from scrapeyard.model import FINAL, RunStatus
 from scrapeyard.model.job import Job
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.jobs.exports import EXPORTS
-from scrapeyard.store.jobs.rows import to_job
+from scrapeyard.store.jobs.rules.rows import to_job
 from scrapeyard.store.jobs.snapshots import SNAPSHOTS
 from scrapeyard.store.operations import STATE
 from scrapeyard.store.patterns import DRIFT, PATTERNS, VERSIONS

@@ -29,6 +29,7 @@ from scrapeyard.model.worker import DrainWish
 from scrapeyard.sealing.sealer import MAGIC, OVERHEAD
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.ports.operations import (
+    MAX_SESSIONS,
     MAX_STATE_KEYS,
     LoadSample,
     Meter,
@@ -38,9 +39,11 @@ from scrapeyard.store.ports.operations import (
     Use,
     UseBy,
     UseFilter,
+    session_place,
 )
 from scrapeyard.store.ports.runs import KeyedAnswer
-from scrapeyard.store.runs.rows import queued_row, run_statements
+from scrapeyard.store.runs.rows import queued_row
+from scrapeyard.store.runs.statements import run_statements
 from scrapeyard.store.tables.content import Sealed
 from scrapeyard.store.tables.runs import FETCH_METERS, ID, KEYS, LEADERS, METADATA, WORKERS
 from scrapeyard.telemetry.events import get_log
@@ -180,9 +183,6 @@ def _answer(row: RowMapping) -> KeyedAnswer:
     )
 
 
-MAX_SESSIONS: Final = 1000
-"""Maximum sessions of one scraper; those unchanged for longest are dropped."""
-
 SESSIONS = Table(
     "sessions",
     METADATA,
@@ -233,11 +233,6 @@ class SqlSessions(SqlPart):
         except SealBroken as error:
             log.error("secrets.seal_broken", problem=error.message)
             return b""
-
-
-def session_place(scraper_id: str, name: str) -> str:
-    """What the seal of a session is bound to."""
-    return f"sessions/{scraper_id}/{name}"
 
 
 def _at(scraper_id: str, name: str) -> ColumnElement[bool]:

@@ -1,9 +1,8 @@
 """What is past its time, in the store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
 from msgspec import json
 from sqlalchemy import and_, bindparam, delete, func, or_, select, update
 
@@ -14,10 +13,11 @@ from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.database.transaction import Execute, Script
 from scrapeyard.store.jobs.exports import EXPORTS
 from scrapeyard.store.jobs.locks import change_job, locked_job
-from scrapeyard.store.jobs.rows import Row, to_job
+from scrapeyard.store.jobs.rules.rows import Row, to_job
 from scrapeyard.store.jobs.snapshots import SNAPSHOTS
-from scrapeyard.store.ports.retention import RunSweep
-from scrapeyard.store.runs.rows import LISTED, to_run
+from scrapeyard.store.ports.retention import RunSweep, compared
+from scrapeyard.store.runs.rows import to_run
+from scrapeyard.store.runs.statements import LISTED
 from scrapeyard.store.tables.jobs import JOBS, OUTCOMES
 from scrapeyard.store.tables.runs import RUNS
 from scrapeyard.store.tables.schedules import SCHEDULES
@@ -27,19 +27,6 @@ _WISHES: Final = json.Decoder(tuple[ExportWish, ...])
 _WISH: Final = json.Decoder(ExportWish)
 _OPEN_JOB: Final = [status.value for status in JobStatus if status not in FINAL_JOB]
 _ENDED: Final = RUNS.c.status.in_([status.value for status in FINAL])
-
-
-class _Compared(msgspec.Struct, frozen=True):
-    against: str | None = ""
-
-
-class _Template(msgspec.Struct, frozen=True):
-    """The part of a schedule's template that names jobs."""
-
-    exports: tuple[_Compared, ...] | None = None
-
-
-_TEMPLATE: Final = json.Decoder(_Template)
 
 
 class SqlSweeps(SqlPart):
@@ -134,7 +121,7 @@ class SqlSweeps(SqlPart):
         schedules = await self._database.fetch(select(SCHEDULES.c.template))
         named = {_WISH.decode(row["wish"]).against for row in making}
         named |= {wish.against for row in open_jobs for wish in _WISHES.decode(row["exports"])}
-        named |= {name for row in schedules for name in _compared(row["template"])}
+        named |= {name for row in schedules for name in compared(row["template"])}
         return frozenset(named - {""})
 
     async def old_scopes(self, job_before: str) -> list[str]:
@@ -148,10 +135,3 @@ class SqlSweeps(SqlPart):
         some = select(SNAPSHOTS.c.page).where(SNAPSHOTS.c.scope == scope, SNAPSHOTS.c.job_id < job_before).limit(limit)
         statement = delete(SNAPSHOTS).where(SNAPSHOTS.c.scope == scope, SNAPSHOTS.c.page.in_(some))
         return len(await self._database.change(statement.returning(SNAPSHOTS.c.page)))
-
-
-def _compared(template: bytes) -> Iterable[str]:
-    try:
-        return [one.against or "" for one in _TEMPLATE.decode(template).exports or ()]
-    except msgspec.MsgspecError:
-        return ()

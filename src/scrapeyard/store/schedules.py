@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Raw
-from msgspec.structs import replace
 from sqlalchemy import ColumnElement, RowMapping, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.schedule import Firing, FiringState, Schedule
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
-from scrapeyard.store.ports.schedules import HISTORY, SchedulePage
+from scrapeyard.store.ports.schedules import HISTORY, SchedulePage, if_room
 from scrapeyard.store.tables.schedules import FIRINGS, SCHEDULES
 
 _LEFT_BY_FIRINGS: Final = frozenset({"id", "created_at", "last_due", "last_subject"})
@@ -79,7 +78,7 @@ class SqlSchedules(SqlPart):
                 return False
             waiting = await _waiting(connection, schedule.id)
             for place, firing in enumerate(firings, waiting):
-                insert = self._database.insert(FIRINGS).values(_firing_row(_if_room(firing, place)))
+                insert = self._database.insert(FIRINGS).values(_firing_row(if_room(firing, place)))
                 await connection.execute(insert.on_conflict_do_nothing())
             await _bound(connection, schedule.id)
             return True
@@ -153,13 +152,6 @@ async def _bound(connection: AsyncConnection, schedule_id: str) -> None:
     too_old = await connection.scalar(newest)
     if too_old is not None:
         await connection.execute(delete(FIRINGS).where(settled, FIRINGS.c.due_at <= too_old))
-
-
-def _if_room(firing: Firing, place: int) -> Firing:
-    if firing.state is not FiringState.WAITING or place < HISTORY:
-        return firing
-    reason = f"{HISTORY} earlier ones wait already"
-    return replace(firing, state=FiringState.SKIPPED, reason=reason, settled_at=firing.created_at)
 
 
 def _stands(schedule: Schedule) -> ColumnElement[bool]:

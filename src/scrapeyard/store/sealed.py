@@ -1,7 +1,5 @@
 """The keys that seal values, what operators keep for scrapers, and sealing what an older version stored in clear."""
 
-import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
@@ -11,12 +9,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.errors import SealBroken
 from scrapeyard.model.webhook import secret_place
-from scrapeyard.sealing.port import Masters, WrappedKey
-from scrapeyard.sealing.sealer import KEY_BYTES, MAGIC, TEXT, Sealer
+from scrapeyard.sealing.port import WrappedKey
+from scrapeyard.sealing.sealer import MAGIC, TEXT, Sealer
 from scrapeyard.store.database.database import Database, SqlPart
-from scrapeyard.store.operations import SESSIONS, session_place
+from scrapeyard.store.operations import SESSIONS
+from scrapeyard.store.ports.keys import StoredSecret
+from scrapeyard.store.ports.operations import session_place
 from scrapeyard.store.ports.overrides import pool_place
-from scrapeyard.store.ports.secrets import StoredSecret
 from scrapeyard.store.tables.content import Sealed
 from scrapeyard.store.tables.jobs import JOBS
 from scrapeyard.store.tables.keys import DATA_KEYS, SCRAPER_SECRETS
@@ -54,18 +53,6 @@ class SqlDataKeys(SqlPart):
                 await connection.execute(changed.values(wrapped=key.wrapped, master=key.master))
 
         await self._database.write(work)
-
-
-async def load_keys(data_keys: SqlDataKeys, masters: Masters, sealer: Sealer, now: float) -> list[WrappedKey]:
-    """Give the sealer the data keys; make the first one if there is none. Raises SettingsInvalid."""
-    kept = await data_keys.all()
-    await asyncio.to_thread(masters.prepare, kept)
-    if not kept:
-        wrapped = await asyncio.to_thread(masters.wrap, os.urandom(KEY_BYTES))
-        await data_keys.add_first(WrappedKey(number=1, wrapped=wrapped, master=masters.current, created_at=now))
-        kept = await data_keys.all()  # another process may have been faster
-    sealer.load({key.number: await asyncio.to_thread(masters.unwrap, key) for key in kept})
-    return kept
 
 
 class SqlScraperSecrets(SqlPart):

@@ -6,6 +6,7 @@ from typing import Final
 from sqlalchemy import delete, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from scrapeyard.sealing.data_keys import load_keys
 from scrapeyard.sealing.port import Masters
 from scrapeyard.store.alerts import SqlAlerts
 from scrapeyard.store.api_keys import SqlApiKeys
@@ -20,14 +21,16 @@ from scrapeyard.store.jobs.items import SqlItems
 from scrapeyard.store.jobs.jobs import SqlJobs
 from scrapeyard.store.jobs.points import SqlPoints
 from scrapeyard.store.jobs.snapshots import SqlSnapshots
+from scrapeyard.store.lifecycle import SqlLifecycle
 from scrapeyard.store.operations import SqlKeys, SqlLeaders, SqlLoad, SqlMeters, SqlSessions, SqlState, SqlWorkers
 from scrapeyard.store.overrides import SqlChannels, SqlProxies, SqlSites
 from scrapeyard.store.patterns import SqlDrift, SqlPatterns
-from scrapeyard.store.ports.store import Store
+from scrapeyard.store.ports.store import DurableStore
 from scrapeyard.store.retention import SqlSweeps
 from scrapeyard.store.runs.runs import SqlRuns
 from scrapeyard.store.schedules import SqlFirings, SqlSchedules
-from scrapeyard.store.sealed import ClearValues, SqlDataKeys, SqlScraperSecrets, load_keys
+from scrapeyard.store.sealed import ClearValues, SqlDataKeys, SqlScraperSecrets
+from scrapeyard.store.sinks import SqlSinks
 from scrapeyard.store.tables.jobs import BATCHES
 from scrapeyard.store.tables.runs import LEADERS, RUNS
 from scrapeyard.store.tables.schedules import DELIVERIES, FIRINGS
@@ -44,7 +47,7 @@ _DATED_BACK: Final = 60.0
 """Seconds. Younger queued work may still be on its way to a worker; older work that the queue does not hold is lost."""
 
 
-class SqlStore(Store):
+class SqlStore(DurableStore):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 
     Several processes may share either. A `temporary` SQLite file may be damaged if the machine fails. `masters` wrap
@@ -88,9 +91,11 @@ class SqlStore(Store):
         self.points = SqlPoints(database)
         self.exports = SqlExports(database)
         self.snapshots = SqlSnapshots(database)
+        self.sinks = SqlSinks(database)
         self.schedules = SqlSchedules(database)
         self.firings = SqlFirings(database)
         self.webhooks = SqlWebhooks(database)
+        self.lifecycle = SqlLifecycle(database)
         self.deliveries = SqlDeliveries(database)
         self.alerts = SqlAlerts(database)
         self.audit = SqlAudit(database)

@@ -12,10 +12,11 @@ from scrapeyard.model.webhook import Attempt, DeliveryState, Webhook, WebhookDel
 from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
 from scrapeyard.store.jobs.events import to_event
-from scrapeyard.store.jobs.rows import to_job
+from scrapeyard.store.jobs.rules.rows import to_job
 from scrapeyard.store.ports.jobs import JobEvent
 from scrapeyard.store.ports.webhooks import DeliveryFilter, DeliveryPage, EventCursor, JobNewsItem
-from scrapeyard.store.runs.rows import WHOLE, to_run
+from scrapeyard.store.runs.rows import to_run
+from scrapeyard.store.runs.statements import WHOLE
 from scrapeyard.store.tables.jobs import JOB_EVENTS, JOBS
 from scrapeyard.store.tables.runs import RUNS
 from scrapeyard.store.tables.schedules import DELIVERIES, MARKS, RUN_WATCHES

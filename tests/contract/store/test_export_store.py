@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, Job, JobStatus
 from scrapeyard.store.ports.exports import PageState, Snapshot
-from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.ports.store import Store
 
 CSV = ExportWish(type="full", format="csv", bom=False)
 
 
 @pytest.fixture
-async def jobs(store: SqlStore) -> SqlStore:
+async def jobs(store: Store) -> Store:
     """A store with the jobs `job_1` and `job_2`."""
     for job_id in ("job_1", "job_2"):
         job = Job(id=job_id, status=JobStatus.RUNNING, scraper="a/b", pinned="a/b@1.0.0", created_at=1.0)
@@ -39,7 +39,7 @@ def done(taken: Export) -> Export:
     )
 
 
-async def test_what_is_added_is_found(jobs: SqlStore) -> None:
+async def test_what_is_added_is_found(jobs: Store) -> None:
     assert await jobs.exports.add(export(2))
     assert await jobs.exports.add(export(1))
     assert await jobs.exports.add(export(3, "job_2"))
@@ -49,12 +49,12 @@ async def test_what_is_added_is_found(jobs: SqlStore) -> None:
     assert await jobs.exports.of_job("job_9") == []
 
 
-async def test_an_export_of_no_job_is_refused(jobs: SqlStore) -> None:
+async def test_an_export_of_no_job_is_refused(jobs: Store) -> None:
     assert not await jobs.exports.add(export(1, "job_9"))
     assert await jobs.exports.get("export_1") is None
 
 
-async def test_the_oldest_is_taken_first_and_by_one_alone(jobs: SqlStore) -> None:
+async def test_the_oldest_is_taken_first_and_by_one_alone(jobs: Store) -> None:
     for number in (2, 1):
         await jobs.exports.add(export(number))
     claims = [jobs.exports.claim(None, f"holder_{number}", 10.0, 40.0) for number in range(6)]
@@ -65,7 +65,7 @@ async def test_the_oldest_is_taken_first_and_by_one_alone(jobs: SqlStore) -> Non
     assert (first.state, first.attempt, first.started_at, first.lease_until) == (ExportState.RUNNING, 1, 10.0, 40.0)
 
 
-async def test_a_named_one_is_taken(jobs: SqlStore) -> None:
+async def test_a_named_one_is_taken(jobs: Store) -> None:
     for number in (1, 2):
         await jobs.exports.add(export(number))
     taken = await jobs.exports.claim("export_2", "me", 10.0, 40.0)
@@ -75,7 +75,7 @@ async def test_a_named_one_is_taken(jobs: SqlStore) -> None:
     assert await jobs.exports.claim("export_9", "you", 11.0, 41.0) is None
 
 
-async def test_a_lease_that_ended_is_taken_over(jobs: SqlStore) -> None:
+async def test_a_lease_that_ended_is_taken_over(jobs: Store) -> None:
     await jobs.exports.add(export(1))
     first = await jobs.exports.claim(None, "me", 10.0, 40.0)
     assert first is not None
@@ -92,7 +92,7 @@ async def test_a_lease_that_ended_is_taken_over(jobs: SqlStore) -> None:
     assert await jobs.exports.get("export_1") == replace(done(second), lease_until=None)
 
 
-async def test_one_given_back_can_be_taken(jobs: SqlStore) -> None:
+async def test_one_given_back_can_be_taken(jobs: Store) -> None:
     await jobs.exports.add(export(1))
     taken = await jobs.exports.claim(None, "me", 10.0, 40.0)
     assert taken is not None
@@ -100,7 +100,7 @@ async def test_one_given_back_can_be_taken(jobs: SqlStore) -> None:
     assert await jobs.exports.claim(None, "you", 11.0, 41.0) is not None
 
 
-async def test_only_a_final_one_is_made_again(jobs: SqlStore) -> None:
+async def test_only_a_final_one_is_made_again(jobs: Store) -> None:
     await jobs.exports.add(export(1))
     taken = await jobs.exports.claim(None, "me", 10.0, 40.0)
     assert taken is not None
@@ -120,7 +120,7 @@ def snapshot(number: int, job_id: str, before: PageState | None = None) -> Snaps
     )
 
 
-async def test_snapshots_are_kept_by_scope_and_page(store: SqlStore) -> None:
+async def test_snapshots_are_kept_by_scope_and_page(store: Store) -> None:
     some = [snapshot(number, "job_1") for number in range(700)]
     await store.snapshots.put("scope", some)
     await store.snapshots.put("other", some[:1])
@@ -133,7 +133,7 @@ async def test_snapshots_are_kept_by_scope_and_page(store: SqlStore) -> None:
     assert await store.snapshots.get("other", ["p000"]) == {"p000": some[0]}
 
 
-async def test_pages_a_crawl_did_not_write(store: SqlStore) -> None:
+async def test_pages_a_crawl_did_not_write(store: Store) -> None:
     await store.snapshots.put("scope", [snapshot(number, "job_1") for number in range(10)])
     await store.snapshots.put("scope", [snapshot(number, "job_2") for number in (2, 4)])
     first = await store.snapshots.missing("scope", "job_2", "", 5)

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from scrapeyard.model.job import Counts, JobStatus
-from scrapeyard.store.jobs import points
-from scrapeyard.store.jobs.points import MAX_POINTS, TICK_SECONDS, ticks_apart
+from scrapeyard.store.jobs.rules import ticks
+from scrapeyard.store.jobs.rules.ticks import MAX_POINTS, TICK_SECONDS, ticks_apart
 from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import successes
 from tests.contract.job_steps import a_running_job, fetched, taken
@@ -32,7 +32,7 @@ async def test_running_jobs_are_noted_as_they_stand(store: Store) -> None:
 
 async def test_a_long_job_keeps_fewer_points(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     most = 60
-    monkeypatch.setattr(points, "MAX_POINTS", most)
+    monkeypatch.setattr(ticks, "MAX_POINTS", most)
     job = await a_running_job(store, 1)
     seconds = 0.0
     while seconds < 2.2 * most * TICK_SECONDS:

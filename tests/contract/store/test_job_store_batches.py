@@ -10,6 +10,8 @@ from sqlalchemy.exc import DBAPIError
 
 from scrapeyard.model import ExitReason, Usage
 from scrapeyard.model.job import Counts, ItemStatus, JobPolicy, JobStatus
+from scrapeyard.model.webhook import JobEventKind
+from scrapeyard.store.dynamo.store import DynamoStore
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sql import SqlStore
@@ -17,6 +19,7 @@ from scrapeyard.store.tables.jobs import BATCHES
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items, successes
 from tests.contract.job_steps import a_running_job, fetched, taken
 from tests.contract.nouns import NOW, a_run, begun
+from tests.contract.store.conftest import of_sql
 
 
 class TestBatches:
@@ -65,6 +68,7 @@ class TestBatches:
             wall_ms=50.0, requests=4, bytes_received=4000, bytes_by_class={"direct": 4000}
         )
 
+    @of_sql
     async def test_ended_leases_are_taken_over_at_once(self, store: SqlStore) -> None:
         """By a process that is alone with its database: the one that held them was killed."""
         job = await a_running_job(store, 6)
@@ -178,6 +182,7 @@ class TestBatches:
         assert again is not None
         assert (again.again, again.lost_before) == (((0, 2),), False)
 
+    @of_sql
     async def test_items_of_a_batch_taken_by_an_older_version_count_as_begun(self, store: SqlStore) -> None:
         job = await a_running_job(store, 2)
         batch, _ = await taken(store, job)
@@ -266,24 +271,34 @@ class TestHttpStatuses:
         assert (await fetched(store, job)).http_statuses == {200: 1}
 
 
+def lose_every_other_answer(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of transactions, after they were done."""
+    if isinstance(store, SqlStore):
+        owner, name = store._database.backend, "play"
+        fault: Exception = DBAPIError("a script", (), OSError("gone"), connection_invalidated=True)
+    else:
+        assert isinstance(store, DynamoStore)
+        owner, name, fault = store._calls._client, "transact_write_items", OSError("gone")
+    work, lost = getattr(owner, name), 0
+
+    async def work_and_lose(*given: Any, **named: Any) -> Any:
+        nonlocal lost
+        answer = await work(*given, **named)
+        lost += 1
+        if lost % 2:
+            raise fault
+        return answer
+
+    monkeypatch.setattr(owner, name, work_and_lose)
+
+
 class TestLostAnswers:
     """The connection goes after the commit: the work is done again, and must find itself done."""
 
     async def test_nothing_is_done_twice_and_the_answer_is_the_first(
-        self, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        backend = store._database.backend
-        play, lost = backend.play, 0
-
-        async def play_and_lose(*arguments: Any) -> Any:
-            nonlocal lost
-            played = await play(*arguments)
-            lost += 1
-            if lost % 2:
-                raise DBAPIError("a script", (), OSError("gone"), connection_invalidated=True)
-            return played
-
-        monkeypatch.setattr(backend, "play", play_and_lose)
+        lose_every_other_answer(store, monkeypatch)
         job = a_job()
         assert await store.jobs.create(job)
         assert await store.items.add(job.id, new_items(3), 0, NOW) == 3
@@ -292,7 +307,7 @@ class TestLostAnswers:
         first = await store.batches.record(batch, "worker-1", 0, [an_error(items[0])], NOW)
         assert first is not None
         assert (first.left, first.counts) == (2, Counts(total=3, in_progress=2, error=1))
-        await store.events.add(job.id, "status", Raw(b"{}"), NOW)
+        await store.events.add(job.id, JobEventKind.STATUS, Raw(b"{}"), NOW)
         await store.batches.give_back(batch, "worker-1", NOW)
         batch, items = await taken(store, job)
         await store.batches.record(batch, "worker-1", 0, successes(items), NOW)

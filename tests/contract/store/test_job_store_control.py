@@ -20,6 +20,7 @@ from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items, successes
 from tests.contract.job_steps import a_running_job, an_ended_job, fetched, taken
 from tests.contract.nouns import NOW
+from tests.contract.store.conftest import of_sql
 
 
 class TestControl:
@@ -102,6 +103,23 @@ class TestControl:
         assert not await store.jobs.files_written(again)
         assert (await store.jobs.page(JobFilter(files_pending=True), None, 10)).jobs == ()
         assert not (await fetched(store, job)).files_pending
+
+    async def test_a_job_is_open_until_it_has_ended_and_its_files_are_written(self, store: Store) -> None:
+        assert not await store.jobs.any_open()
+        await an_ended_job(store)
+        assert await store.jobs.any_open()
+        (settled,) = await store.jobs.settled(10)
+        await store.jobs.move(settled.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
+        assert await store.jobs.any_open()
+        await store.jobs.move(settled.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW)
+        assert not await store.jobs.any_open()
+        other = await a_running_job(store, 1)
+        await store.jobs.set_paused(other.id, True, "a person", NOW)
+        assert await store.jobs.any_open()
+        await store.jobs.cancel(other.id, False, NOW)
+        assert await store.jobs.any_open()
+        assert await store.jobs.files_written(await fetched(store, other))
+        assert not await store.jobs.any_open()
 
     async def test_a_job_whose_time_is_over_is_found_and_says_why_it_ended(self, store: Store) -> None:
         job = await a_running_job(store, 6, policy=JobPolicy(max_seconds=10))
@@ -263,6 +281,7 @@ class TestRedrive:
         now = await fetched(store, job)
         assert (now.status, now.finished_at, now.counts) == (JobStatus.RUNNING, None, Counts(total=3, pending=3))
 
+    @of_sql
     async def test_more_than_one_piece(self, store: Store) -> None:
         job = await a_running_job(store, 5200)
         while (batch := await store.batches.cut(a_batch(job, 2000), NOW)) is not None:

@@ -11,7 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from scrapeyard.model.job import Batch, BreakerPolicy, ItemOutcome, ItemStatus, Job, JobPolicy, JobStatus
 from scrapeyard.store.ports.jobs import ItemFilter, JobFilter
-from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.ports.store import Store
+from scrapeyard.wiring.backends import store_at
 from tests.contract.job_model import MAX_ATTEMPTS, ModelJob, items_of
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items
 from tests.contract.nouns import NOW
@@ -39,7 +40,7 @@ def action(weight: int, **given: st.SearchStrategy[Any]) -> Callable[[Any], Any]
 class Machine(RuleBasedStateMachine):
     """One job of a store that other examples share."""
 
-    store: SqlStore
+    store: Store
     runner: asyncio.Runner
 
     def __init__(self) -> None:
@@ -274,14 +275,14 @@ class Machine(RuleBasedStateMachine):
 
 def test_the_store_and_a_plain_model_agree(migrated_url: str) -> None:
     with asyncio.Runner() as runner:
-        store = SqlStore(migrated_url)
+        store = store_at(migrated_url)
         runner.run(store.start())
         machine = type("Machine", (Machine,), {"store": store, "runner": runner})
         try:
             run_state_machine_as_test(
                 machine,
                 settings=settings(
-                    max_examples=5,
+                    max_examples=3 if "dynamodb" in migrated_url else 5,
                     stateful_step_count=50,
                     deadline=None,
                     phases=[Phase.generate],

@@ -5,14 +5,14 @@ from msgspec.structs import replace
 from scrapeyard.model import Priority
 from scrapeyard.model.fetching import BudgetLimits
 from scrapeyard.model.job import JobPolicy
-from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import a_batch, a_job, new_items
 from tests.contract.nouns import NOW
 
 WIDER = JobPolicy(rate=9.0, budget=BudgetLimits(megabytes=7.5))
 
 
-async def test_what_is_handed_out_from_then_on_has_the_new_policy(store: SqlStore) -> None:
+async def test_what_is_handed_out_from_then_on_has_the_new_policy(store: Store) -> None:
     job = a_job(policy=JobPolicy(rate=1.0))
     await store.jobs.create(job)
     await store.items.add(job.id, new_items(1), 0, NOW)
@@ -27,7 +27,7 @@ async def test_what_is_handed_out_from_then_on_has_the_new_policy(store: SqlStor
     assert taken[1].policy == WIDER
 
 
-async def test_name_and_priority_change_only_if_given(store: SqlStore) -> None:
+async def test_name_and_priority_change_only_if_given(store: Store) -> None:
     job = a_job(name="before", priority=Priority.LOW)
     await store.jobs.create(job)
     changed = await store.jobs.set_policy(job.id, WIDER, name="", priority=Priority.HIGH)
@@ -35,7 +35,7 @@ async def test_name_and_priority_change_only_if_given(store: SqlStore) -> None:
     assert await store.jobs.set_policy(job.id, WIDER) == changed
 
 
-async def test_a_final_job_keeps_its_policy(store: SqlStore) -> None:
+async def test_a_final_job_keeps_its_policy(store: Store) -> None:
     job = a_job()
     await store.jobs.create(job)
     await store.jobs.cancel(job.id, False, NOW)

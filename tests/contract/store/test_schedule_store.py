@@ -12,6 +12,7 @@ from scrapeyard.model import new_id
 from scrapeyard.model.schedule import Firing, FiringState, Schedule
 from scrapeyard.store.ports.schedules import HISTORY
 from scrapeyard.store.sql import SqlStore
+from scrapeyard.wiring.backends import store_at
 from tests.contract.nouns import NOW
 
 TEMPLATE = Raw('{"items": ["http://shop.example/상품"], "name": "a\\u0000b"}'.encode())
@@ -120,7 +121,7 @@ class TestFiring:
         assert await store.schedules.due(NOW + 61, 1) == [early]
 
     async def test_one_of_many_dispatchers_fires(self, store: SqlStore, schedule: Schedule, migrated_url: str) -> None:
-        other = SqlStore(migrated_url)
+        other = store_at(migrated_url)
         await other.start()
         firing = a_firing(schedule)
         try:

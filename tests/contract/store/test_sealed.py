@@ -1,7 +1,8 @@
-"""Secrets at rest, on SQLite and on PostgreSQL: nothing in clear, nothing that can be moved, one master key for all."""
+"""Secrets at rest, on every kind of database: nothing in clear, nothing that can be moved, one master key for all."""
 
 import json
 import os
+from base64 import b64encode
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,15 +13,21 @@ from sqlalchemy import LargeBinary, insert, select, update
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.sealing.masters import LocalMasters
 from scrapeyard.sealing.port import WrappedKey
+from scrapeyard.store.dynamo.store import DynamoStore
+from scrapeyard.store.dynamo.table.expressions import Update
+from scrapeyard.store.dynamo.table.values import key_of
 from scrapeyard.store.operations import SESSIONS
+from scrapeyard.store.ports.keys import StoredSecret
 from scrapeyard.store.ports.overrides import KeptPool
-from scrapeyard.store.ports.secrets import StoredSecret
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sealed import ClearValues
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.tables.keys import SCRAPER_SECRETS
 from scrapeyard.store.tables.runs import METADATA, PROXY_POOLS
 from scrapeyard.store.tables.schedules import DELIVERIES, RUN_WATCHES
+from scrapeyard.wiring.backends import store_at
 from tests.contract.nouns import NOW
+from tests.contract.store.conftest import of_sql
 
 OLD, NEW = os.urandom(32), os.urandom(32)
 TOKEN = "t0ken-that-nobody-may-see"
@@ -28,8 +35,8 @@ POOL = KeptPool(name="home", definition=json.dumps({"password": TOKEN}).encode()
 
 
 @asynccontextmanager
-async def opened(url: str, *keys: bytes) -> AsyncIterator[SqlStore]:
-    store = SqlStore(url, masters=LocalMasters(keys) if keys else None)
+async def opened(url: str, *keys: bytes) -> AsyncIterator[Any]:
+    store = store_at(url, masters=LocalMasters(keys) if keys else None)
     await store.start()
     try:
         yield store
@@ -41,7 +48,16 @@ async def raw(store: SqlStore, *columns: Any) -> Sequence[Any]:
     return await store._database.fetch_tuples(select(*columns), {})
 
 
-async def write_all(store: SqlStore) -> None:
+async def values(store: SqlStore | DynamoStore) -> list[bytes]:
+    """What the database has of the secrets."""
+    if isinstance(store, DynamoStore):
+        rows = [row for pk in ("session/shop/a", "proxy_pool", "scraper_secret") for row in await store.table.query(pk)]
+        return [value for row in rows for value in row.values() if isinstance(value, bytes)]
+    columns = (SESSIONS.c.cookies, PROXY_POOLS.c.definition, SCRAPER_SECRETS.c.value)
+    return [bytes(row[0]) for column in columns for row in await raw(store, column)]
+
+
+async def write_all(store: Store) -> None:
     await store.sessions.change("shop/a", "login", lambda _: TOKEN.encode(), NOW)
     await store.proxies.put_pool(POOL)
     for name in ("one", "two"):
@@ -49,7 +65,7 @@ async def write_all(store: SqlStore) -> None:
         await store.scraper_secrets.put(secret)
 
 
-async def check_all(store: SqlStore) -> None:
+async def check_all(store: Store) -> None:
     assert await store.sessions.read("shop/a", "login", 0) == TOKEN.encode()
     assert await store.proxies.pools() == (POOL,)
     assert [secret.value for secret in await store.scraper_secrets.all()] == [TOKEN + "one", TOKEN + "two"]
@@ -58,13 +74,9 @@ async def check_all(store: SqlStore) -> None:
 async def test_nothing_is_in_clear_and_another_process_reads_it(migrated_url: str) -> None:
     async with opened(migrated_url, OLD) as store:
         await write_all(store)
-        found = [
-            *await raw(store, SESSIONS.c.cookies),
-            *await raw(store, PROXY_POOLS.c.definition),
-            *await raw(store, SCRAPER_SECRETS.c.value),
-        ]
+        found = await values(store)
         assert len(found) == 4
-        assert not any(TOKEN.encode() in bytes(row[0]) for row in found)
+        assert not any(TOKEN.encode() in value or b64encode(TOKEN.encode()) in value for value in found)
         async with opened(migrated_url, OLD) as other:
             await check_all(other)
 
@@ -77,6 +89,7 @@ async def test_another_master_key_or_none_is_refused_at_the_start(migrated_url: 
             pass
 
 
+@of_sql
 async def test_a_value_in_another_row_is_not_opened(migrated_url: str) -> None:
     async with opened(migrated_url, OLD) as store:
         await write_all(store)
@@ -104,6 +117,19 @@ async def test_rewrapped_keys_open_what_the_old_master_sealed(migrated_url: str)
         assert await running.sessions.read("shop/a", "login", 0) == TOKEN.encode() + b"!"
 
 
+@pytest.mark.parametrize("migrated_url", ["dynamodb"], indirect=True)
+async def test_a_value_in_another_row_of_a_table_is_not_opened(migrated_url: str) -> None:
+    async with opened(migrated_url, OLD) as store:
+        await write_all(store)
+        one, two = await store.table.query("scraper_secret")
+        await store.table.write(Update(key_of(two), {"value": one["value"]}))
+        assert [secret.name for secret in await store.scraper_secrets.all()] == ["one"]
+        (session,) = await store.table.query("session/shop/a")
+        await store.table.write(Update(key_of(session), {"cookies": two["value"]}))
+        assert await store.sessions.read("shop/a", "login", 0) == b""
+
+
+@of_sql
 async def test_what_was_stored_in_clear_is_sealed_at_the_next_start(migrated_url: str) -> None:
     webhook = {"url": "https://r.example/", "events": ["run.failed"], "secret": TOKEN}
     async with opened(migrated_url) as older:
@@ -144,7 +170,8 @@ CLEAR_COLUMNS = {
     "exports": "notes wish",
     "idempotency_keys": "run_ids",
     "job_points": "use",
-    "jobs": "breaker exports http_statuses policy swept use webhook",
+    "job_sinks": "progress",
+    "jobs": "breaker exports http_statuses policy sinks swept use webhook",
     "load_samples": "sample",
     "outcomes": "usage",
     "patterns": "health",

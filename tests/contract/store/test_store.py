@@ -20,7 +20,7 @@ from scrapeyard.model import (
     Usage,
 )
 from scrapeyard.store.ports.store import Store
-from scrapeyard.store.sql import SqlStore
+from scrapeyard.wiring.backends import store_at
 from tests.contract.nouns import NOW, a_run, an_ending, begun, fetched
 
 
@@ -55,8 +55,8 @@ class TestAdd:
         await store.runs.add([])
         await store.runs.begin([])
         assert await store.runs.finish([]) == []
-        await store.runs.add([a_run() for _ in range(1234)])
-        assert await store.runs.counts() == {RunStatus.QUEUED: 1234, RunStatus.RUNNING: 0}
+        await store.runs.add([a_run() for _ in range(567)])
+        assert await store.runs.counts() == {RunStatus.QUEUED: 567, RunStatus.RUNNING: 0}
 
     async def test_an_unknown_run_is_none(self, store: Store) -> None:
         for run_id in ("run_none", "", "run_\x00", "run_\ud800", "x" * 10_000):
@@ -161,10 +161,10 @@ class TestFinish:
         assert (await fetched(store, run.id)).status is RunStatus.RUNNING
 
     async def test_two_writers_at_once_record_one(self, store: Store, migrated_url: str) -> None:
-        other = SqlStore(migrated_url)
+        other = store_at(migrated_url)
         await other.start()
-        runs = [begun(a_run()) for _ in range(200)]
-        await store.runs.add(runs[:100])
+        runs = [begun(a_run()) for _ in range(60)]
+        await store.runs.add(runs[:30])
         answers = await asyncio.gather(
             store.runs.finish([an_ending(run) for run in runs]),
             other.runs.finish([an_ending(run, exit_reason=ExitReason.FAILED) for run in reversed(runs)]),
@@ -237,7 +237,7 @@ class TestFinish:
 
     async def test_a_row_the_database_refuses_leaves_nothing_of_its_batch(self, store: Store) -> None:
         good, bad = begun(a_run()), begun(a_run(max_attempts=0))
-        with pytest.raises(IntegrityError):
+        with pytest.raises((IntegrityError, ValueError)):
             await store.runs.finish([an_ending(good), an_ending(bad)])
         assert await store.runs.get(good.id) is None
 

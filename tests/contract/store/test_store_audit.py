@@ -11,9 +11,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.errors import BadRequest, StoreUnavailable
 from scrapeyard.model.audit import AuditEntry, AuditFault
+from scrapeyard.store.dynamo.store import DynamoStore
+from scrapeyard.store.dynamo.table.expressions import Delete, Update
 from scrapeyard.store.ports.audit import AuditFilter
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sql import SqlStore
+from scrapeyard.wiring.backends import store_at
 from tests.contract.nouns import NOW
+from tests.contract.store.conftest import of_sql
 
 ENTRY = AuditEntry(
     at=NOW,
@@ -32,7 +37,7 @@ ENTRY = AuditEntry(
 EVERY = AuditFilter()
 
 
-async def written(store: SqlStore, count: int) -> None:
+async def written(store: Store, count: int) -> None:
     await store.audit.append([replace(ENTRY, at=NOW + n, request_id=f"r{n + 1}") for n in range(count)])
 
 
@@ -85,7 +90,7 @@ async def test_rows_come_back_newest_first_with_filters_and_pages(store: SqlStor
 
 
 async def test_writers_of_several_processes_form_one_chain(store: SqlStore, migrated_url: str) -> None:
-    other = SqlStore(migrated_url)
+    other = store_at(migrated_url)
     await other.start()
     try:
         await asyncio.gather(*(written(each, 2) for each in (store, other) * 10))
@@ -100,6 +105,7 @@ async def test_an_empty_audit_is_whole(store: SqlStore) -> None:
     assert (check.rows, check.first, check.last, check.hash, check.fault) == (0, 0, 0, "", None)
 
 
+@of_sql
 @pytest.mark.parametrize(
     ("statements", "number", "reason"),
     [
@@ -122,6 +128,7 @@ async def test_tampering_is_found_at_its_row(store: SqlStore, statements: list[s
     assert (fault.number, reason in fault.reason) == (number, True), fault
 
 
+@of_sql
 @pytest.mark.parametrize(
     "statement", ["UPDATE audit SET client = 'x'", "DELETE FROM audit", "DELETE FROM audit WHERE number = 2"]
 )
@@ -143,5 +150,24 @@ async def test_retention_removes_the_oldest_and_the_rest_can_be_verified(store: 
     await written(store, 1)
     check = await store.audit.verify()
     assert (check.rows, check.first, check.last, check.fault) == (1, 7, 7, None)
-    await tamper(store, "UPDATE audit SET at = 1 WHERE number = 7")
-    assert (await store.audit.verify()).fault is not None
+
+
+@pytest.mark.parametrize("migrated_url", ["dynamodb"], indirect=True)
+@pytest.mark.parametrize(
+    ("change", "number", "reason"),
+    [
+        (Update(("audit", f"{3:015}"), {"client": "nobody"}), 3, "changed"),
+        (Update(("audit", f"{5:015}"), {"after": None}), 5, "changed"),
+        (Delete(("audit", f"{4:015}")), 4, "missing"),
+        (Update(("audit_chain", "chain"), {"last_hash": "x"}), 6, "ends with"),
+        (Update(("audit_chain", "chain"), {"removed_number": 2}), 3, "changed"),
+    ],
+)
+async def test_tampering_with_a_table_is_found_at_its_row(
+    store: DynamoStore, change: Update | Delete, number: int, reason: str
+) -> None:
+    await written(store, 6)
+    await store.table.write(change)
+    fault = (await store.audit.verify()).fault
+    assert isinstance(fault, AuditFault)
+    assert (fault.number, reason in fault.reason) == (number, True), fault

@@ -8,6 +8,7 @@ from scrapeyard.errors import StoreUnavailable
 from scrapeyard.store.ports.overrides import ChannelMove
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sql import SqlStore
+from scrapeyard.wiring.backends import store_at
 from tests.contract.nouns import NOW
 from tests.services.postgres import PostgresServer
 
@@ -62,7 +63,7 @@ async def test_every_move_is_kept_newest_first(store: Store) -> None:
 
 
 async def test_of_those_who_move_at_once_each_sees_the_one_before(store: Store, migrated_url: str) -> None:
-    other = SqlStore(migrated_url)
+    other = store_at(migrated_url)
     await other.start()
     versions = [f"1.0.{number}" for number in range(20)]
     await asyncio.gather(

@@ -69,7 +69,8 @@ async def test_the_last_use_only_moves_on_and_is_no_change(store: SqlStore) -> N
 
 
 async def test_old_keys_make_room(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapeyard.store.api_keys.MAX_KEYS", 2)
+    for module in ("api_keys", "dynamo.keys"):
+        monkeypatch.setattr(f"scrapeyard.store.{module}.MAX_KEYS", 2)
     assert port.MAX_KEYS > 2
     await store.api_keys.add(key(1, expires_at=NOW - 10), NOW)
     await store.api_keys.add(key(2), NOW)

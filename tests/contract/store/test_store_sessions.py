@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from scrapeyard.store import operations
+from scrapeyard.store.dynamo import sessions
 from scrapeyard.store.ports.store import Store
 from tests.contract.nouns import NOW
 
@@ -41,7 +42,8 @@ async def test_changes_at_once_lose_nothing(store: Store) -> None:
 
 
 async def test_a_scraper_has_so_many_sessions_and_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "MAX_SESSIONS", 10)
+    for module in (operations, sessions):
+        monkeypatch.setattr(module, "MAX_SESSIONS", 10)
     for number in range(10):
         await store.sessions.change(ID, f"s{number}", lambda _: b"x", NOW + number)
     await store.sessions.change("shop/list", "s0", lambda _: b"x", NOW)

@@ -9,6 +9,7 @@ from scrapeyard.store.ports.overrides import SiteRules
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import NOW
+from tests.contract.store.conftest import of_sql
 from tests.services.postgres import PostgresServer
 
 WHOLE = SiteRules(
@@ -68,6 +69,7 @@ async def test_the_mark_tells_that_something_changed(store: Store) -> None:
     assert await store.sites.mark() == marks[-1]
 
 
+@of_sql
 @pytest.mark.parametrize(
     "wrong",
     [{"rate": -1.0}, {"burst": 0}, {"concurrency": -1}, {"breaker_ratio": 0.0}, {"robots": "maybe"}, {"min_rate": 0.0}],

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import RunProgress, RunWait
 from scrapeyard.store import operations
+from scrapeyard.store.dynamo import sessions
 from scrapeyard.store.ports.store import Store
 from tests.contract.nouns import NOW, a_run, an_ending, begun
 
@@ -68,7 +69,8 @@ async def test_of_many_changes_at_once_one_wins_each_round(store: Store) -> None
 
 
 async def test_a_scraper_has_so_many_keys_and_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "MAX_STATE_KEYS", 3)
+    for module in (operations, sessions):
+        monkeypatch.setattr(module, "MAX_STATE_KEYS", 3)
     for number in range(3):
         await store.state.change(ID, f"k{number}", b"1", NOW)
     with pytest.raises(BadRequest, match="has 3 keys already"):

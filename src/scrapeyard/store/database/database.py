@@ -12,12 +12,12 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from scrapeyard.errors import SettingsInvalid, StoreUnavailable, refuses_certificate
+from scrapeyard.errors import SettingsInvalid, StoreUnavailable, StoreUncertain, refuses_certificate
 from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.store.database.backend import Backend, Engines
 from scrapeyard.store.database.migrate import migrate
 from scrapeyard.store.database.transaction import Work
-from scrapeyard.store.tables.content import ContentSealer
+from scrapeyard.store.tables.content import CLEAR, ContentSealer
 from scrapeyard.telemetry.metrics import Metrics
 
 T = TypeVar("T")
@@ -31,15 +31,16 @@ _REMEDY: Final = "check DATABASE_URL and the server or file behind it"
 
 
 class Database:
-    """Connections for reading and writing. Raises StoreUnavailable for every failure of the database; errors of the
-    data (a constraint, a value that cannot be stored) propagate."""
+    """Connections for reading and writing. Raises StoreUnavailable for every failure of the database: StoreUncertain if
+    it went away after it was asked to write. Errors of the data (a constraint, a value that cannot be stored)
+    propagate."""
 
     def __init__(
         self, url: str, *, temporary: bool = False, encrypts: bool = False, metrics: Metrics | None = None
     ) -> None:
         self.sealer = Sealer()
         """Seals secrets before they are written; it gets its keys after the start."""
-        self.backend = _backend(url, ContentSealer(self.sealer, encrypts=encrypts), temporary=temporary)
+        self.backend = make_backend(url, ContentSealer(self.sealer, encrypts=encrypts), temporary=temporary)
         self._metrics = metrics or Metrics()
         self._engines: Engines | None = None
         self._busy: set[asyncio.Task[Any]] = set()
@@ -127,15 +128,23 @@ class Database:
             task.exception()  # retrieved here, since a cancelled caller does not
 
     async def _transaction(self, work: Callable[[AsyncConnection], Awaitable[T]], *, single: bool = False) -> T:
+        sent = False
+
         async def once() -> T:
+            nonlocal sent
             engines = self._open()
-            if single and engines.single is not None:
-                async with engines.single.connect() as connection:
-                    return await work(connection)
-            async with engines.writer.begin() as connection:
+            alone = engines.single if single else None
+            async with engines.writer.begin() if alone is None else alone.connect() as connection:
+                sent = True
                 return await work(connection)
 
-        return await self._again(once)
+        try:
+            with self._translated():
+                return await self._again(once)
+        except StoreUnavailable as error:
+            if sent and _unanswered(error.__cause__):
+                raise StoreUncertain(error.message) from error.__cause__
+            raise
 
     async def _again(self, work: Callable[[], Awaitable[T]]) -> T:
         """Retry after a conflict, and once after a connection that was lost since its last use. The lost work may have
@@ -170,6 +179,11 @@ class Database:
             ) from error
 
 
+def _unanswered(error: BaseException | None) -> bool:
+    """Whether the database said nothing, rather than no."""
+    return isinstance(error, OSError | PoolTimeout) or getattr(error, "connection_invalidated", False)
+
+
 class SqlPart:
     """One noun of the store, on the database that all of them share."""
 
@@ -177,7 +191,8 @@ class SqlPart:
         self._database = database
 
 
-def _backend(url: str, content: ContentSealer, *, temporary: bool) -> Backend:
+def make_backend(url: str, content: ContentSealer = CLEAR, *, temporary: bool = False) -> Backend:
+    """The kind of database that a URL names. Raises SettingsInvalid."""
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -190,4 +205,4 @@ def _backend(url: str, content: ContentSealer, *, temporary: bool) -> Backend:
         from scrapeyard.store.database.postgres import Postgres  # noqa: PLC0415 - the same
 
         return Postgres(parsed, content)
-    raise SettingsInvalid(f"database_url: {parsed.drivername} is not known; take sqlite or postgresql")
+    raise SettingsInvalid(f"database_url: {parsed.drivername} is not known; take sqlite, postgresql or dynamodb")

@@ -24,7 +24,7 @@ from scrapeyard.errors import SettingsInvalid
 from scrapeyard.store.database.backend import Backend
 
 FOLDER: Final = Path(__file__).parent.parent / "migrations"
-HEAD: Final = "0030"
+HEAD: Final = "0032"
 """The newest revision in FOLDER; a database at this revision is left alone."""
 
 _TABLE: Final = "alembic_version"

@@ -3,11 +3,12 @@
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
-
-from sqlalchemy import ColumnElement, Select
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from scrapeyard.errors import BadRequest
+
+if TYPE_CHECKING:  # stores without SQL have cursors, too
+    from sqlalchemy import ColumnElement, Select
 
 _REFUSED: Final = "cursor: not one of ours; take `next_cursor` of the page before, as it is"
 _DIGITS: Final = 15
@@ -47,7 +48,7 @@ def numbers(cursor: str, count: int) -> list[int]:
     return [int(part) for part in parts]
 
 
-def newest_first(query: Select[Any], ids: ColumnElement[str], cursor: str | None, limit: int) -> Select[Any]:
+def newest_first(query: "Select[Any]", ids: "ColumnElement[str]", cursor: str | None, limit: int) -> "Select[Any]":
     """The page after the cursor, by descending id, and one row more. Raises BadRequest for an invalid cursor."""
     page = query.order_by(ids.desc()).limit(limit + 1)
     return page if cursor is None else page.where(ids < from_cursor(cursor))

@@ -15,7 +15,7 @@ from scrapeyard.store.jobs.exports import EXPORTS
 from scrapeyard.store.jobs.jobs import BY_ITEM, delete_items
 from scrapeyard.store.jobs.locks import change_job, locked_job
 from scrapeyard.store.jobs.redrive import PIECE
-from scrapeyard.store.jobs.rows import Fields, to_job
+from scrapeyard.store.jobs.rules.rows import Fields, to_job
 from scrapeyard.store.ports.archives import RowBlock
 from scrapeyard.store.tables.jobs import JOBS
 

@@ -1,7 +1,7 @@
 """Batches: handed out, renewed; their outcomes recorded, given back, or lost with their worker."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Raw, structs
 from sqlalchemy import bindparam, delete, select, update
@@ -10,21 +10,21 @@ from scrapeyard.model.job import Batch, BatchItem, Counts, ItemOutcome, Job, Job
 from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
-from scrapeyard.store.jobs.counters import account, drop_batch, is_end, lost, put_back, waiting_row, write_ends
+from scrapeyard.store.jobs.counters import account, drop_batch, put_back, waiting_row, write_ends
 from scrapeyard.store.jobs.found import add_found
 from scrapeyard.store.jobs.locks import (
     WHOLE_BATCHES,
-    Held,
     as_fields,
     batch_row,
     change_job,
     locked_batch,
     locked_job,
     locked_number,
-    moved,
-    to_batch,
 )
-from scrapeyard.store.jobs.rows import Fields, to_counts, to_job, to_policy
+from scrapeyard.store.jobs.rules.ends import first_of_each, is_end, lost
+from scrapeyard.store.jobs.rules.held import Held, begun_at_first, lost_items, to_batch
+from scrapeyard.store.jobs.rules.rows import Fields, to_counts, to_job, to_policy
+from scrapeyard.store.jobs.rules.states import HANDS_OUT, handed_out, moved
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, Recorded
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, WAITING
 
@@ -57,7 +57,6 @@ _GOES_ON: Final = (
         begun=bindparam("now_begun"),
     )
 )
-_HANDS_OUT: Final = frozenset({JobStatus.CREATING, JobStatus.RUNNING})
 
 
 class SqlBatches(SqlPart):
@@ -71,7 +70,7 @@ class SqlBatches(SqlPart):
             if written:
                 return to_batch(as_fields(written[0]))
             job = yield from locked_job(batch.job_id)
-            if job is None or job["status"] not in _HANDS_OUT:
+            if job is None or job["status"] not in HANDS_OUT:
                 return None
             filled = yield from _filled(job, batch, now)
             if filled.left:
@@ -101,7 +100,7 @@ class SqlBatches(SqlPart):
                 return None
             counts = to_counts(job) if mine else (yield from _begin(held, job, worker_id, lease_until))
             mine_now = {"state": "running", "worker_id": worker_id, "lease_until": lease_until}
-            batch = structs.replace(held.batch, begun=_begun_at_first(held.batch), **mine_now)
+            batch = structs.replace(held.batch, begun=begun_at_first(held.batch), **mine_now)
             return batch, structs.replace(to_job(job), counts=counts), items
 
         return await self._database.play(work) if is_id(batch_id) else None
@@ -212,27 +211,16 @@ def _hand_out(job: Fields, batch: Batch, now: float) -> Script[None]:
             some = WAITING.c.seq.in_(seqs[start : start + ITEM_BLOCK])
             yield Execute(delete(WAITING).where(WAITING.c.job == job["number"], some))
     yield BulkInsert(BATCHES, [batch_row(batch, job["number"])])
-    counts = moved(job, pending=-count, queued=count)
-    values: dict[str, Any] = {"pending": counts.pending, "queued": counts.queued}
-    values["cursor"] = job["cursor"] if batch.again else batch.last + 1
-    values["started_at"] = now if job["started_at"] is None else job["started_at"]
-    if job["deadline"] is None and (seconds := to_policy(job).max_seconds) is not None:
-        values["deadline"] = now + seconds
-    yield from change_job(job, values)
+    cursor = job["cursor"] if batch.again else batch.last + 1
+    yield from change_job(job, handed_out(job, count, cursor, now))
 
 
 def _begin(held: Held, job: Fields, worker_id: str, lease_until: float) -> Script[Counts]:
-    begun = _begun_at_first(held.batch)
+    begun = begun_at_first(held.batch)
     yield Execute(_TAKE, {"batch": held.batch.id, "worker": worker_id, "until": lease_until, "now_begun": begun})
     counts = moved(job, queued=-held.batch.left, in_progress=held.batch.left)
     yield from change_job(job, {"queued": counts.queued, "in_progress": counts.in_progress})
     return counts
-
-
-def _begun_at_first(batch: Batch) -> int:
-    """The first item of a batch that was lost before counts as begun at once, so that every further loss costs an
-    attempt, even if the worker dies while it prepares the scraper."""
-    return int(batch.lost_before)
 
 
 def _items(held: Held) -> Script[list[BatchItem]]:
@@ -251,7 +239,7 @@ def _items(held: Held) -> Script[list[BatchItem]]:
 
 def _record(held: Held, outcomes: Sequence[ItemOutcome], begun: int | None, now: float) -> Script[Recorded]:
     marks = held.marks()
-    mine = list(_first_of_each(held, outcomes, marks))
+    mine = list(first_of_each(held, outcomes, marks))
     ends = [outcome for outcome in mine if is_end(outcome)]
     waits = [waiting_row(held.job, outcome, now) for outcome in mine if not is_end(outcome)]
     yield from write_ends(held.job, ends, waits)
@@ -264,15 +252,6 @@ def _record(held: Held, outcomes: Sequence[ItemOutcome], begun: int | None, now:
         added = yield from add_found({**job, **structs.asdict(counts)}, found)
         counts = structs.replace(counts, total=counts.total + added, pending=counts.pending + added)
     return Recorded(counts=counts, left=left)
-
-
-def _first_of_each(held: Held, outcomes: Iterable[ItemOutcome], marks: bytearray) -> Iterable[ItemOutcome]:
-    """Outcomes of items that are in the batch and have no record yet; marks them."""
-    for outcome in outcomes:
-        place = held.place(outcome.seq)
-        if place is not None and not marks[place]:
-            marks[place] = 1
-            yield outcome
 
 
 def _set_left(held: Held, left: int, marks: bytearray, begun: int | None) -> Script[None]:
@@ -289,23 +268,13 @@ async def _expire(database: Database, batch_id: str, now: float) -> tuple[str, i
         if held is None or held.batch.lease_until is None or held.batch.lease_until >= now:
             return None
         job = yield from locked_number(held.job)
-        ends, waits = _lost_items(held, to_policy(job).max_attempts, bool(job["kill"]), now)
+        ended, again = lost_items(held, to_policy(job).max_attempts, bool(job["kill"]))
+        ends = [lost(seq, attempt, now) for seq, attempt in ended]
+        # All are marked: one that began after the worker's last record may be what killed it.
+        waits = [(held.job, seq, attempt, now, True) for seq, attempt in again]
         yield from write_ends(held.job, ends, waits)
         yield from drop_batch(held)
         yield from account(job, ends, waits=len(waits), now=now)
         return held.batch.job_id, len(waits), len(ends)
 
     return await database.play(work)
-
-
-def _lost_items(held: Held, most: int, kill: bool, now: float) -> tuple[list[ItemOutcome], list[tuple[Any, ...]]]:
-    """What becomes of the items of a lost worker: ends, and rows of `waiting`. Only an item that had begun is charged
-    an attempt. All are marked: one that began after the worker's last record may be what killed it."""
-    ends, waits = [], []
-    for seq, attempt in held.undone():
-        charged = not kill and held.has_begun(seq)
-        if charged and attempt >= most:
-            ends.append(lost(seq, attempt, now))
-        else:
-            waits.append((held.job, seq, attempt + charged, now, True))
-    return ends, waits

@@ -1,6 +1,5 @@
 """Items that ended since somebody looked: found by what is still open, since no index has the order of ends."""
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
@@ -8,9 +7,11 @@ from sqlalchemy import select
 
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.paging import is_id
-from scrapeyard.store.jobs.item_queries import SOME, Whereabouts, to_item
-from scrapeyard.store.jobs.locks import WHOLE_BATCHES, Held
-from scrapeyard.store.jobs.rows import Fields
+from scrapeyard.store.jobs.item_queries import SOME
+from scrapeyard.store.jobs.locks import WHOLE_BATCHES
+from scrapeyard.store.jobs.rules.held import Held
+from scrapeyard.store.jobs.rules.rows import Fields
+from scrapeyard.store.jobs.rules.whereabouts import Whereabouts, newly_ended, to_item, told_ends
 from scrapeyard.store.ports.jobs import EndedItems, Frontier
 from scrapeyard.store.tables.jobs import BATCHES, JOBS, WAITING
 
@@ -27,28 +28,12 @@ async def ended_since(database: Database, job_id: str, seen: Frontier, limit: in
     job = jobs[0]
     batches = [Held(row) for row in await database.fetch(WHOLE_BATCHES.where(BATCHES.c.job == job["number"]))]
     still_open = {seq for held in batches for seq, _ in held.undone()} | await _waiting(database, job)
-    wanted = list(islice(_newly_ended(seen, job["cursor"], still_open), limit))
-    items = []
+    wanted = list(islice(newly_ended(seen, job["cursor"], still_open), limit))
+    found = []
     if wanted:
         rows = await database.fetch_tuples(SOME[True], {"job": job["number"], "seqs": wanted})
         found = [to_item(row, Whereabouts(job, batches)) for row in rows]
-        items = sorted((item for item in found if item.exit_reason is not None), key=lambda item: item.finished_at or 0)
-    # What moved between two of these queries looks as if it had ended: it stays open.
-    still_open |= set(wanted) - {item.seq for item in items}
-    ended = job["success"] + job["error"]
-    before = min(seen.ended, ended)
-    told = before + len(items)
-    return EndedItems(
-        frontier=Frontier(cursor=max(job["cursor"], seen.cursor), open=frozenset(still_open), ended=max(ended, told)),
-        items=tuple(items),
-        left_out=max(0, ended - told),
-    )
-
-
-def _newly_ended(seen: Frontier, cursor: int, still_open: set[int]) -> Iterator[int]:
-    """Those that were open first, then those handed out since, the newest first."""
-    yield from sorted(seen.open - still_open)
-    yield from (seq for seq in range(cursor - 1, seen.cursor - 1, -1) if seq not in still_open)
+    return told_ends(job, seen, still_open, wanted, found)
 
 
 async def _waiting(database: Database, job: Fields) -> set[int]:

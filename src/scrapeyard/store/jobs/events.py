@@ -8,7 +8,7 @@ from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.locks import change_job, locked_job
-from scrapeyard.store.jobs.rows import Fields
+from scrapeyard.store.jobs.rules.rows import Fields
 from scrapeyard.store.ports.jobs import JobEvent
 from scrapeyard.store.tables.jobs import JOB_EVENTS, JOBS
 

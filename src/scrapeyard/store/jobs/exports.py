@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
 from scrapeyard.store.database.database import SqlPart
-from scrapeyard.store.jobs.rows import to_swept
+from scrapeyard.store.jobs.rules.rows import to_swept
 from scrapeyard.store.tables.jobs import JOBS
 from scrapeyard.store.tables.runs import ID, METADATA
 

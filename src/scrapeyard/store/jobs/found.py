@@ -6,10 +6,12 @@ from typing import Any, Final
 from msgspec import json
 from sqlalchemy import bindparam, delete, select
 
-from scrapeyard.model.job import MAX_GAPS, NewItem
+from scrapeyard.model.job import NewItem
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
-from scrapeyard.store.jobs.locks import TAKES_ITEMS, change_job
-from scrapeyard.store.jobs.rows import Fields, source_values, to_policy
+from scrapeyard.store.jobs.locks import change_job
+from scrapeyard.store.jobs.rules.gaps import TOO_MANY, near_enough, with_gaps
+from scrapeyard.store.jobs.rules.rows import Fields, source_values
+from scrapeyard.store.jobs.rules.states import TAKES_ITEMS
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 from scrapeyard.store.tables.jobs import ITEMS
 
@@ -23,24 +25,15 @@ def add_found(job: Fields, found: Sequence[NewItem]) -> Script[int]:
     skipped, and the job's gaps say what was left out. A job that takes no more items gets none."""
     if job["status"] not in TAKES_ITEMS:
         return 0
-    policy, source = to_policy(job), json.decode(job["source"])
-    most, deepest = policy.max_items, policy.max_depth
-    if source.get("kind") == "follow":
-        most, deepest = min(most, source.get("limit", 10_000)), min(deepest, source.get("depth", 1))
-    near: dict[str, NewItem] = {}
-    for item in found:
-        if (item.depth or 0) <= deepest:
-            near.setdefault(item.key, item)
-    items = list(near.values())
-    gaps = []
-    if any((item.depth or 0) > deepest for item in found):
-        gaps.append(f"items that scripts found at a depth of more than {deepest} were not added")
+    source = json.decode(job["source"])
+    items, most, gaps = near_enough(job, source, found)
     room = max(0, most - job["total"])
     if len(items) > room:
         items = yield from _unknown(job, items)
         if len(items) > room:
-            gaps.append(f"the limit of {most} items was reached, and items that scripts found beyond it were not added")
-    yield from _note_gaps(job, source, gaps)
+            gaps.append(TOO_MANY.format(most))
+    if (noted := with_gaps(source, gaps)) is not None:
+        yield from change_job(job, source_values(noted))
     return (yield from _append_all(job, items[:room]))
 
 
@@ -61,13 +54,6 @@ def _unknown(job: Fields, items: Sequence[NewItem]) -> Script[list[NewItem]]:
         rows = yield Execute(select(ITEMS.c.key).where(ITEMS.c.job == job["number"], some))
         known.update(row[0] for row in rows)
     return [item for item in items if item.key not in known]
-
-
-def _note_gaps(job: Fields, source: dict[str, Any], gaps: Sequence[str]) -> Script[None]:
-    before = source.get("gaps", [])
-    new = [gap for gap in gaps if gap not in before]
-    if new and len(before) < MAX_GAPS:
-        yield from change_job(job, source_values({**source, "gaps": [*before, *new]}))
 
 
 def append(job: Fields, given: Sequence[NewItem]) -> Script[int]:

@@ -1,152 +1,20 @@
-"""SQL to select items: where those without an outcome are, and pages of all."""
+"""SQL to select items, and pages of them."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import nsmallest
 from re import compile as pattern
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from msgspec import Raw, json
 from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, func, literal_column, null, select, tuple_
 
-from scrapeyard.model import Artifact, ExitReason, LogLine, RunError
 from scrapeyard.model.job import ITEM_KEY, Item, ItemStatus
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.paging import is_id
-from scrapeyard.store.jobs.locks import STOPPED, WHOLE_BATCHES, Held
-from scrapeyard.store.jobs.rows import Fields, unpack_used
+from scrapeyard.store.jobs.locks import WHOLE_BATCHES
+from scrapeyard.store.jobs.rules.held import Held
+from scrapeyard.store.jobs.rules.whereabouts import FINAL_ITEM, HELD, Whereabouts, matches, to_item, wanted_statuses
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, DeadLetterFilter, ItemFilter
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, OUTCOMES, WAITING
-
-_STATES = {"queued": ItemStatus.QUEUED, "running": ItemStatus.IN_PROGRESS}
-
-
-class Whereabouts:
-    """A job and its batches at one moment. Read it before the items, so that item rows are never older."""
-
-    def __init__(self, job: Fields, batches: Iterable[Held]) -> None:
-        self.number: int = job["number"]
-        self.total: int = job["total"]
-        self.cursor: int = job["cursor"]
-        self.idle = ItemStatus.CANCELLED if job["status"] in STOPPED else ItemStatus.PENDING
-        self._ranges: list[_Range] = []
-        self._again: dict[int, tuple[ItemStatus, int]] = {}
-        for held in batches:
-            self._place(held)
-        self._ranges.sort()
-
-    def status(self, seq: int) -> tuple[ItemStatus, int] | None:
-        """(status, attempts begun) of an item in a batch; None if it is in none."""
-        if seq in self._again:
-            return self._again[seq]
-        place = bisect_right(self._ranges, seq, key=_first) - 1
-        if place < 0 or not self._ranges[place].holds(seq):
-            return None
-        status = self._ranges[place].status
-        return status, int(status is ItemStatus.IN_PROGRESS)
-
-    def held(self, statuses: Iterable[ItemStatus], after: int) -> Iterator[int]:
-        """Numbers of items in batches with these statuses, in no order."""
-        wanted = frozenset(statuses)
-        yield from (seq for seq, (status, _) in self._again.items() if status in wanted and seq > after)
-        for one in self._ranges:
-            if one.status in wanted:
-                yield from (seq for seq in range(max(one.first, after + 1), one.last + 1) if one.holds(seq))
-
-    def _place(self, held: Held) -> None:
-        status = _STATES[held.batch.state]
-        if held.batch.again:
-            begun = status is ItemStatus.IN_PROGRESS
-            self._again |= {seq: (status, attempt - 1 + begun) for seq, attempt in held.undone()}
-        else:
-            self._ranges.append(_Range(held.batch.first, held.batch.last, status, bytes(held.marks())))
-
-
-class _Range(NamedTuple):
-    first: int
-    last: int
-    status: ItemStatus
-    done: bytes
-
-    def holds(self, seq: int) -> bool:
-        return self.first <= seq <= self.last and not self.done[seq - self.first]
-
-
-def _first(one: _Range) -> int:
-    return one.first
-
-
-_ERROR: Final = json.Decoder(RunError).decode
-_ARTIFACTS: Final = json.Decoder(tuple[Artifact, ...]).decode
-_LOGS: Final = json.Decoder(tuple[LogLine, ...]).decode
-_REASONS: Final = {reason.value: reason for reason in ExitReason}
-_STATUSES: Final = {reason.value: ItemStatus.SUCCESS if reason.is_good else ItemStatus.ERROR for reason in ExitReason}
-_NO_INPUT: Final = Raw(b"{}")
-_FOUND: Final = 16
-"""Place of `depth` in a row; `referrer` and when it is tried again follow."""
-
-
-def to_item(row: Any, standing: Whereabouts | None = None) -> Item:
-    """An item from a row of these queries; a final one needs no `standing`. Without data its input is `{}`."""
-    seq, key, given, result, logs, attempt, reason, result_key, size, error, site, usage, artifacts, *rest = row[
-        :_FOUND
-    ]
-    start, end, http_status = rest
-    if reason is None and standing is not None:
-        return _unfinished(row, standing)
-    used, strategy, proxy = unpack_used(usage)
-    return Item(
-        seq=seq,
-        key=key,
-        input=_NO_INPUT if given is None else Raw(given),
-        status=_STATUSES[reason],
-        attempt=attempt,
-        exit_reason=_REASONS[reason],
-        result=None if result is None else Raw(result),
-        result_key=result_key,
-        result_bytes=size,
-        error=None if error is None else _ERROR(error),
-        site=site,
-        usage=used,
-        strategy=strategy,
-        proxy=proxy,
-        logs=() if logs is None else _LOGS(logs),
-        artifacts=() if artifacts is None else _ARTIFACTS(artifacts),
-        started_at=start,
-        finished_at=end,
-        depth=row[_FOUND],
-        referrer=row[_FOUND + 1] or "",
-        http_status=http_status,
-    )
-
-
-def matches(item: Item, where: ItemFilter) -> bool:
-    """Whether a filter, apart from its keys, matches this item."""
-    return (
-        (where.statuses is None or item.status in where.statuses)
-        and (where.exit_reasons is None or item.exit_reason in where.exit_reasons)
-        and (where.sites is None or (item.exit_reason is not None and item.site in where.sites))
-        and (where.http_statuses is None or item.http_status in where.http_statuses)
-    )
-
-
-def _unfinished(row: Any, standing: Whereabouts) -> Item:
-    seq, key, given, (depth, referrer, attempt, not_before) = row[0], row[1], row[2], row[_FOUND : _FOUND + 4]
-    status, begun = standing.idle, 0 if attempt is None else attempt - 1
-    if attempt is None:
-        status, begun = standing.status(seq) or (standing.idle, 0)
-    shown = _NO_INPUT if given is None else Raw(given)
-    return Item(
-        seq=seq,
-        key=key,
-        input=shown,
-        status=status,
-        attempt=begun,
-        not_before=not_before,
-        depth=depth,
-        referrer=referrer or "",
-    )
-
 
 FAILED: Final = OUTCOMES.c.ok == literal_column("false")
 """Spelled out, since a partial index is used only if the query contains its condition."""
@@ -269,8 +137,6 @@ Found = tuple[list[Item], int | None]
 _STRETCH: Final = 2000
 _LONGER: Final = 4
 """Growth factor of the stretch: if few items match, few queries find them."""
-_FINAL: Final = frozenset({ItemStatus.SUCCESS, ItemStatus.ERROR})
-_HELD: Final = frozenset({ItemStatus.QUEUED, ItemStatus.IN_PROGRESS})
 _STANDING: Final = (JOBS.c.number, JOBS.c.status, JOBS.c.total, JOBS.c.cursor, JOBS.c.queued, JOBS.c.in_progress)
 
 
@@ -301,9 +167,7 @@ class _Search:
         self._standing = standing
         self._where = where
         self._data = data
-        self._wanted = frozenset(ItemStatus) if where.statuses is None else frozenset(where.statuses)
-        if where.exit_reasons is not None or where.sites is not None or where.http_statuses is not None:
-            self._wanted &= _FINAL
+        self._wanted = wanted_statuses(where)
 
     async def page(self, after: int, limit: int) -> Found:
         """The first matching items after that number."""
@@ -311,7 +175,7 @@ class _Search:
             return await self._named(self._where.keys, after, limit)
         if self._wanted == frozenset(ItemStatus):
             return await self._in_range(after, limit)
-        if self._wanted <= _FINAL:
+        if self._wanted <= FINAL_ITEM:
             return await self._ended(after, limit)
         return await self._gathered(after, limit)
 
@@ -346,13 +210,13 @@ class _Search:
     async def _candidates(self, after: int, limit: int) -> list[int]:
         """The first candidates from every place where matching items may be."""
         number, standing = self._standing.number, self._standing
-        found: set[int] = set(nsmallest(limit, standing.held(self._wanted & _HELD, after)))
+        found: set[int] = set(nsmallest(limit, standing.held(self._wanted & HELD, after)))
         if standing.idle in self._wanted:
             waits = select(WAITING.c.seq).where(WAITING.c.job == number, WAITING.c.seq > after)
             found.update(await self._numbers(waits.order_by(WAITING.c.seq).limit(limit)))
             first = max(after + 1, standing.cursor)
             found.update(range(first, min(first + limit, standing.total)))
-        if self._wanted & _FINAL:
+        if self._wanted & FINAL_ITEM:
             ends = select(OUTCOMES.c.seq).where(OUTCOMES.c.job == number, OUTCOMES.c.seq > after)
             ends = ends.where(*of_outcomes(self._where))
             found.update(await self._numbers(ends.order_by(OUTCOMES.c.seq).limit(limit)))

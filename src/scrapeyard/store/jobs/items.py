@@ -14,10 +14,13 @@ from scrapeyard.store.database.paging import as_cursor, is_id, numbers
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.ended import ended_since
 from scrapeyard.store.jobs.found import append
-from scrapeyard.store.jobs.item_queries import Found, dead, failed_alike, items_after, to_item
-from scrapeyard.store.jobs.locks import STOPPED, TAKES_ITEMS, WHOLE_BATCHES, Held, as_fields, locked_job
+from scrapeyard.store.jobs.item_queries import Found, dead, failed_alike, items_after
+from scrapeyard.store.jobs.locks import WHOLE_BATCHES, as_fields, locked_job
 from scrapeyard.store.jobs.redrive import Redrive
-from scrapeyard.store.jobs.rows import Fields
+from scrapeyard.store.jobs.rules.held import Held
+from scrapeyard.store.jobs.rules.rows import Fields
+from scrapeyard.store.jobs.rules.states import STOPPED, TAKES_ITEMS
+from scrapeyard.store.jobs.rules.whereabouts import to_item
 from scrapeyard.store.ports.jobs import (
     ITEM_BLOCK,
     DeadLetterFilter,

@@ -4,31 +4,45 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Raw, json
+from msgspec import Raw
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, literal_column, or_, select, update
 
-from scrapeyard.model import SCRAPER_ID, Priority, RunError
-from scrapeyard.model.breaker import closed
+from scrapeyard.model import SCRAPER_ID, Priority
 from scrapeyard.model.job import FINAL_JOB, BreakerState, Job, JobPolicy, JobStatus
 from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import as_cursor, is_id, numbers
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.counters import put_back
-from scrapeyard.store.jobs.locks import TAKES_ITEMS, change_job, locked_batch, locked_job, moved_deadline, status_values
+from scrapeyard.store.jobs.locks import change_job, locked_batch, locked_job
 from scrapeyard.store.jobs.redrive import PIECE
-from scrapeyard.store.jobs.rows import Fields, job_row, source_values, to_breaker, to_job, to_policy, to_swept
+from scrapeyard.store.jobs.rules.rows import Fields, job_row, new_sink_row, source_values, to_job
+from scrapeyard.store.jobs.rules.states import (
+    TAKES_ITEMS,
+    cancelled,
+    may_move,
+    paused_or_resumed,
+    reading_ended,
+    reopened,
+    status_values,
+    with_breaker,
+    with_policy,
+)
 from scrapeyard.store.ports.jobs import JobFilter, JobPage
-from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
+from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOB_SINKS, JOBS, OUTCOMES, WAITING
 
 _RUNNABLE: Final = 1000
-_GOING = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED, JobStatus.CANCELLING})
-_REST: Final = frozenset({JobStatus.FINISHING, JobStatus.COMPLETED, JobStatus.CANCELLED})
 _OUT: Final = JOBS.c.queued + JOBS.c.in_progress
 _DUE: Final = exists().where(WAITING.c.job == JOBS.c.number, WAITING.c.not_before <= bindparam("now"))
 _FILES_PENDING: Final[ColumnElement[bool]] = literal_column("jobs.files_pending")
 """Spelled out, since SQLite uses a partial index only if the query contains exactly its condition."""
 _BY_BREAKER: Final = and_(JOBS.c.status == JobStatus.PAUSED.value, JOBS.c.breaker_until.is_not(None))
+
+_ANY_OPEN: Final = (
+    select(JOBS.c.number)
+    .where(or_(JOBS.c.status.in_([status.value for status in JobStatus if not status.is_final]), _FILES_PENDING))
+    .limit(1)
+)
 
 BY_ITEM: Final = (OUTCOMES, WAITING, ITEMS)
 """Tables with a row for each item."""
@@ -38,7 +52,8 @@ class SqlJobs(SqlPart):
     """The JobStore."""
 
     async def create(self, job: Job) -> bool:
-        """Write the job without items. False, and nothing is changed, if its id is taken."""
+        """Write the job without items, and a delivery to each of its sinks. False, and nothing is changed, if its id is
+        taken."""
         tries = 0
 
         def work() -> Script[bool]:
@@ -46,6 +61,9 @@ class SqlJobs(SqlPart):
             tries += 1
             insert = self._database.insert(JOBS).values(job_row(job)).on_conflict_do_nothing().returning(JOBS.c.number)
             made = yield Execute(insert)
+            if made and job.sinks:
+                rows = [new_sink_row(job.id, sink, job.created_at) for sink in job.sinks]
+                yield BulkInsert(JOB_SINKS, [tuple(row[column.name] for column in JOB_SINKS.c) for row in rows])
             # If the row of the previous try exists, only its response was lost.
             return bool(made) or tries > 1
 
@@ -73,21 +91,7 @@ class SqlJobs(SqlPart):
         """The source has ended: CREATING becomes RUNNING, PAUSED stays; with `failed` either becomes FAILED, its
         pending items cancelled and its batches killed. None if there is no such job."""
 
-        def work() -> Script[Job | None]:
-            job = yield from locked_job(job_id)
-            if job is None:
-                return None
-            values: dict[str, Any] = {"reading": False, "skipped_rows": skipped_rows}
-            if not failed:
-                values["unread"] = False
-            if failed and job["reading"] and job["status"] in TAKES_ITEMS:
-                values |= _failed(job, failed, now)
-            elif job["status"] == JobStatus.CREATING:
-                values |= status_values(JobStatus.RUNNING, now)
-            yield from change_job(job, values)
-            return to_job(dict(job) | values)
-
-        return await self._database.play(work) if is_id(job_id) else None
+        return await _changed(self._database, job_id, lambda row: reading_ended(row, skipped_rows, failed, now))
 
     async def set_source(self, job_id: str, source: dict[str, Any]) -> bool:
         """Store the source and how far it was read. False if there is no such job."""
@@ -98,17 +102,7 @@ class SqlJobs(SqlPart):
         """Pause or resume; a job that is neither being created nor running nor paused stays as it is. Resuming also
         closes its breaker. Pausing a job that its breaker paused makes the caller's reason the pause reason."""
 
-        def values(job: Fields) -> dict[str, Any]:
-            if job["status"] not in (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED):
-                return {}
-            if job["status"] == JobStatus.CREATING and not paused:
-                return {}
-            if paused:
-                return status_values(JobStatus.PAUSED, now) | {"pause_reason": reason, "breaker_until": None}
-            anew = {"pause_reason": "", "breaker_until": None, "breaker": json.encode(closed(to_breaker(job)))}
-            return status_values(JobStatus.RUNNING, now) | anew
-
-        return await _changed(self._database, job_id, values)
+        return await _changed(self._database, job_id, lambda row: paused_or_resumed(row, paused, reason, now))
 
     async def pause_and_tell(self, job_id: str, reason: str, kind: JobEventKind, data: Raw, now: float) -> bool:
         """Pause a job that is being created or runs, and append an event with it. False, and nothing is changed, if it
@@ -131,45 +125,27 @@ class SqlJobs(SqlPart):
     ) -> Job | None:
         """Apply another policy and priority to items handed out from now on, and rename the job; None: no change.
         A final job stays as it is. None if unknown."""
-        given = {"policy": json.encode(policy), "name": name, "priority": priority and priority.value}
-
-        def values(job: Fields) -> dict[str, Any]:
-            if job["status"] in FINAL_JOB:
-                return {}
-            changes = {column: value for column, value in given.items() if value is not None}
-            return {**changes, "deadline": moved_deadline(job, policy)}
-
-        return await _changed(self._database, job_id, values)
+        return await _changed(self._database, job_id, lambda row: with_policy(row, policy, name, priority))
 
     async def set_breaker(self, job_id: str, state: BreakerState, status: JobStatus | None, reason: str) -> None:
         """Write the breaker's state; with a status, only RUNNING ↔ PAUSED by the breaker: a job paused by a person
         stays paused."""
 
-        def values(job: Fields) -> dict[str, Any]:
-            by_breaker = job["status"] == JobStatus.PAUSED and job["breaker_until"] is not None
-            written: dict[str, Any] = {"breaker": json.encode(state)}
-            if status is JobStatus.PAUSED and (by_breaker or job["status"] == JobStatus.RUNNING):
-                until = (state.opened_at or 0.0) + to_policy(job).breaker.cooldown_seconds
-                written |= {"status": status.value, "pause_reason": reason, "breaker_until": until}
-            elif status is JobStatus.RUNNING and by_breaker:
-                written |= {"status": status.value, "pause_reason": "", "breaker_until": None}
-            return written
-
-        await _changed(self._database, job_id, values)
+        await _changed(self._database, job_id, lambda row: with_breaker(row, state, status, reason))
 
     async def cancel(self, job_id: str, kill: bool, now: float, *, fault: str = "") -> Job | None:
         """Count pending items as cancelled; CANCELLING while batches are out, else CANCELLED with its files pending.
         Final jobs stay. With `kill` or a `fault`, batches not yet taken are put back here; workers learn of a kill from
         `BatchStore.renew`."""
-        job = await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now, fault))
+        job = await _changed(self._database, job_id, lambda row: cancelled(row, kill, now, fault))
         if job is None or job.status is not JobStatus.CANCELLING or not (job.kill or fault):
             return job
         await _withdraw(self._database, job_id, now)
-        return await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now, fault))
+        return await _changed(self._database, job_id, lambda row: cancelled(row, kill, now, fault))
 
     async def reopen(self, job_id: str, now: float) -> Job | None:
         """Undo a cancel: CANCELLED becomes RUNNING. Any other job stays as it is. None if unknown."""
-        return await _changed(self._database, job_id, lambda row: _reopened(row, now))
+        return await _changed(self._database, job_id, lambda row: reopened(row, now))
 
     async def move(self, job_id: str, leave: JobStatus, to: JobStatus, now: float) -> bool:
         """One step of the state machine. False if the job has another status or has items to hand out again."""
@@ -181,8 +157,7 @@ class SqlJobs(SqlPart):
             job = yield from locked_job(job_id)
             if job is None or (tries > 1 and job["status"] == to):  # only the response was lost
                 return job is not None
-            busy = job["pending"] + job["queued"] + job["in_progress"] or job["reading"]
-            if job["status"] != leave or (to in _REST and busy):
+            if not may_move(job, leave, to):
                 return False
             yield from change_job(job, status_values(to, now) | {"breaker_until": None})
             return True
@@ -202,6 +177,10 @@ class SqlJobs(SqlPart):
         going = JOBS.c.status.in_([status.value for status in TAKES_ITEMS])
         query = select(JOBS).where(going, JOBS.c.deadline <= now).order_by(JOBS.c.number).limit(limit)
         return [to_job(row) for row in await self._database.fetch(query)]
+
+    async def any_open(self) -> bool:
+        """Whether a job has not ended, or is cancelled and its files are not written yet."""
+        return bool(await self._database.fetch_tuples(_ANY_OPEN, {}))
 
     async def settled(self, limit: int) -> list[Job]:
         """Jobs to finish: nothing to hand out, nothing handed out, nothing being read."""
@@ -261,13 +240,6 @@ def _conditions(where: JobFilter) -> Iterator[ColumnElement[bool]]:
         yield _FILES_PENDING
 
 
-def _failed(job: Fields, message: str, now: float) -> dict[str, Any]:
-    counts = {"pending": 0, "cancelled": job["cancelled"] + job["pending"]}
-    fault = json.encode(RunError(message=message))
-    halted = {"kill": True, "pause_reason": "", "breaker_until": None}
-    return status_values(JobStatus.FAILED, now) | counts | halted | {"fault": fault}
-
-
 async def _changed(database: Database, job_id: str, values: Callable[[Fields], dict[str, Any]]) -> Job | None:
     """Write `values` of the locked row; {} writes nothing. Returns the job; None if there is no such job."""
 
@@ -281,29 +253,6 @@ async def _changed(database: Database, job_id: str, values: Callable[[Fields], d
         return to_job(dict(job) | written)
 
     return await database.play(work) if is_id(job_id) else None
-
-
-def _cancelled(job: Fields, kill: bool, now: float, fault: str) -> dict[str, Any]:
-    if job["status"] not in _GOING:
-        return {}
-    told = {"fault": json.encode(RunError(message=fault))} if fault else {}
-    to = JobStatus.CANCELLING if job["queued"] + job["in_progress"] else JobStatus.CANCELLED
-    counts = {"pending": 0, "cancelled": job["cancelled"] + job["pending"]}
-    halted = {"reading": False, "breaker_until": None, "pause_reason": "", "kill": kill or job["kill"]}
-    return status_values(to, now) | counts | halted | told | {"unread": job["reading"] or job["unread"]}
-
-
-def _reopened(job: Fields, now: float) -> dict[str, Any]:
-    if job["status"] != JobStatus.CANCELLED or job["deleting"] or job["archive"] or _is_swept(job):
-        return {}
-    counts = {"pending": job["cancelled"], "cancelled": 0, "redrives": job["redrives"] + 1}
-    anew = {"kill": False, "fault": None, "deadline": None, "breaker": json.encode(closed(to_breaker(job)))}
-    return status_values(JobStatus.RUNNING, now) | counts | anew | {"reading": job["unread"], "unread": False}
-
-
-def _is_swept(job: Fields) -> bool:
-    """Whether retention removes something now, or has removed results: then its files would lack them."""
-    return bool(job["sweeping"]) or "results" in to_swept(job)
 
 
 async def _withdraw(database: Database, job_id: str, now: float) -> None:

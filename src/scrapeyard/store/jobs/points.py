@@ -5,28 +5,15 @@ from typing import Any, Final
 
 from sqlalchemy import delete, func, select
 
-from scrapeyard.model.job import Counts, JobStatus
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.database.paging import is_id
-from scrapeyard.store.jobs.rows import to_counts, to_use
+from scrapeyard.store.jobs.rules import ticks
+from scrapeyard.store.jobs.rules.rows import to_counts, to_use
+from scrapeyard.store.jobs.rules.ticks import COPIED, SAMPLED, tick_of, ticks_apart
 from scrapeyard.store.ports.jobs import JobPoint
 from scrapeyard.store.tables.jobs import JOB_POINTS, JOBS
 
-TICK_SECONDS: Final = 5.0
-MAX_POINTS: Final = 500
 _PAGE: Final = 1000
-_SAMPLED: Final = [
-    status.value for status in (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.CANCELLING, JobStatus.FINISHING)
-]
-_COPIED: Final = (*Counts.__struct_fields__, "use")
-
-
-def ticks_apart(age: float) -> int:
-    """Ticks from one point to the next: 1, and doubled whenever a job of this age would have more than MAX_POINTS."""
-    step = 1
-    while age >= MAX_POINTS * TICK_SECONDS * step:
-        step *= 2
-    return step
 
 
 class SqlPoints(SqlPart):
@@ -35,8 +22,8 @@ class SqlPoints(SqlPart):
     async def sample(self, now: float) -> None:
         """Write a point for each job that is going on, unless it has one of this time."""
         after = 0
-        columns = [JOBS.c[name] for name in ("number", "created_at", *_COPIED)]
-        going = select(*columns).where(JOBS.c.status.in_(_SAMPLED)).order_by(JOBS.c.number).limit(_PAGE)
+        columns = [JOBS.c[name] for name in ("number", "created_at", *COPIED)]
+        going = select(*columns).where(JOBS.c.status.in_(SAMPLED)).order_by(JOBS.c.number).limit(_PAGE)
         insert = self._database.insert(JOB_POINTS).on_conflict_do_nothing()
         while rows := await self._database.fetch(going.where(JOBS.c.number > after)):
             after = rows[-1]["number"]
@@ -45,15 +32,15 @@ class SqlPoints(SqlPart):
     async def thin(self, now: float) -> None:
         """Remove points of jobs that are going on and have more than MAX_POINTS: every other, or more."""
         query = select(JOBS.c.number, JOBS.c.created_at).join(JOB_POINTS, JOB_POINTS.c.job == JOBS.c.number)
-        query = query.where(JOBS.c.status.in_(_SAMPLED)).group_by(JOBS.c.number, JOBS.c.created_at)
-        for row in await self._database.fetch(query.having(func.count() > MAX_POINTS)):
+        query = query.where(JOBS.c.status.in_(SAMPLED)).group_by(JOBS.c.number, JOBS.c.created_at)
+        for row in await self._database.fetch(query.having(func.count() > ticks.MAX_POINTS)):
             step = ticks_apart(now - row["created_at"])
             between = JOB_POINTS.c.tick % step != 0
             await self._database.change(delete(JOB_POINTS).where(JOB_POINTS.c.job == row["number"], between))
 
     async def of_job(self, job_id: str) -> Sequence[JobPoint]:
         """All points of a job, the oldest first."""
-        query = select(*(JOB_POINTS.c[name] for name in ("at", *_COPIED))).join(JOBS, JOBS.c.number == JOB_POINTS.c.job)
+        query = select(*(JOB_POINTS.c[name] for name in ("at", *COPIED))).join(JOBS, JOBS.c.number == JOB_POINTS.c.job)
         query = query.where(JOBS.c.id == job_id).order_by(JOB_POINTS.c.tick)
         rows = await self._database.fetch(query) if is_id(job_id) else ()
         return [JobPoint(at=row["at"], counts=to_counts(row), use=to_use(row)) for row in rows]
@@ -61,6 +48,5 @@ class SqlPoints(SqlPart):
 
 def _point(row: Any, now: float) -> dict[str, Any]:
     age = max(0.0, now - row["created_at"])
-    tick = int(age / TICK_SECONDS)
-    copied = {name: row[name] for name in _COPIED}
-    return {"job": row["number"], "tick": tick - tick % ticks_apart(age), "at": now, **copied}
+    copied = {name: row[name] for name in COPIED}
+    return {"job": row["number"], "tick": tick_of(age), "at": now, **copied}

@@ -1,25 +1,22 @@
 """Handing out final items of a job again."""
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from msgspec import json
 from sqlalchemy import ColumnElement, delete, select
 
-from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.model.job import Job
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.item_queries import keyed, of_outcomes
-from scrapeyard.store.jobs.locks import change_job, locked_job, moved_deadline, status_values
-from scrapeyard.store.jobs.rows import Fields, counted_statuses, pinned_text, to_swept
+from scrapeyard.store.jobs.locks import change_job, locked_job
+from scrapeyard.store.jobs.rules.rows import Fields, counted_statuses
+from scrapeyard.store.jobs.rules.states import may_redrive, redriven
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.tables.jobs import OUTCOMES, WAITING
 
 PIECE: Final = 5000
 """Items per transaction, so that others can write in between."""
-_REDRIVEN: Final = frozenset(JobStatus) - {JobStatus.CREATING, JobStatus.CANCELLING, JobStatus.FINISHING}
-"""Statuses that allow a redrive. Not FINISHING: its files would be outdated."""
-_STAYS: Final = frozenset({JobStatus.RUNNING, JobStatus.PAUSED})
 
 
 class Redrive:
@@ -47,19 +44,14 @@ class Redrive:
     def _piece(self, after: int) -> Script[tuple[int, int | None] | None]:
         """How many, and the number to continue after; None if that was all."""
         job = yield from locked_job(self._job_id)
-        if job is None or job["status"] not in _REDRIVEN or job["deleting"] or job["archive"]:
+        if job is None or not may_redrive(job):
             return None
-        if job["sweeping"] or "results" in to_swept(job):
-            return None
-        back = job["cancelled"]
         gone, last = yield from self._reopen(job, after)
-        again = len(gone) + back
+        again = len(gone) + job["cancelled"]
         if again:
             good = sum(ok for ok, _ in gone)
-            values: dict[str, Any] = {"success": job["success"] - good, "error": job["error"] - len(gone) + good}
-            values |= {"pending": job["pending"] + again, "cancelled": 0, "redrives": job["redrives"] + 1}
-            values |= counted_statuses(job, (status for _, status in gone), -1)
-            yield from change_job(job, values | _runs_again(job, self._changes, self._now))
+            values = redriven(job, good, len(gone) - good, self._changes, self._now)
+            yield from change_job(job, values | counted_statuses(job, (status for _, status in gone), -1))
         return again, last
 
     def _reopen(self, job: Fields, after: int) -> Script[tuple[list[tuple[bool, int | None]], int | None]]:
@@ -82,15 +74,3 @@ class Redrive:
             seqs = [row[0] for row in (yield Execute(keyed(number, self._where.keys)))]
             conditions.append(OUTCOMES.c.seq.in_(seqs))
         return conditions
-
-
-def _runs_again(job: Fields, changes: Job | None, now: float) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    if job["status"] not in _STAYS:
-        values |= status_values(JobStatus.RUNNING, now) | {"kill": False, "fault": None, "deadline": None}
-    elif changes is not None:
-        values["deadline"] = moved_deadline(job, changes.policy)
-    if changes is not None:
-        values |= {"scraper": changes.scraper, "scraper_id": changes.scraper.partition("@")[0]}
-        values |= {"pinned": pinned_text(changes), "policy": json.encode(changes.policy)}
-    return values

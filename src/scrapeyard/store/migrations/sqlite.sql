@@ -3,7 +3,7 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
-INSERT INTO "alembic_version" VALUES('0030');
+INSERT INTO "alembic_version" VALUES('0032');
 
 CREATE TABLE alerts (
 	id TEXT NOT NULL, 
@@ -255,6 +255,29 @@ CREATE TABLE job_points (
 )
  WITHOUT ROWID;
 
+CREATE TABLE job_sinks (
+	job_id TEXT NOT NULL, 
+	sink TEXT NOT NULL, 
+	state TEXT NOT NULL, 
+	created_at DOUBLE NOT NULL, 
+	due_at DOUBLE, 
+	open_until DOUBLE NOT NULL, 
+	woken_at DOUBLE, 
+	covered BIGINT NOT NULL, 
+	delivered BIGINT NOT NULL, 
+	failed BIGINT NOT NULL, 
+	attempts INTEGER NOT NULL, 
+	failing_since DOUBLE, 
+	delivered_at DOUBLE, 
+	last_error TEXT NOT NULL, 
+	progress BLOB NOT NULL, 
+	revision BIGINT NOT NULL, 
+	PRIMARY KEY (job_id, sink), 
+	CONSTRAINT job_sinks_state CHECK (state IN ('active', 'done', 'failed')), 
+	CONSTRAINT job_sinks_due_at CHECK ((state = 'active') = (due_at IS NOT NULL)), 
+	FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
+);
+
 CREATE TABLE jobs (
 	number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
 	id TEXT NOT NULL, 
@@ -292,7 +315,7 @@ CREATE TABLE jobs (
 	source BLOB NOT NULL, 
 	fault BLOB, 
 	breaker BLOB NOT NULL, 
-	use BLOB NOT NULL, files_pending BOOLEAN DEFAULT 0 NOT NULL CONSTRAINT jobs_files_pending CHECK (NOT files_pending OR status = 'cancelled'), http_statuses BLOB, redrives BIGINT DEFAULT '0' NOT NULL, profile TEXT DEFAULT '' NOT NULL, unread BOOLEAN DEFAULT 0 NOT NULL, deadline DOUBLE, archive TEXT DEFAULT '' NOT NULL, archive_key TEXT DEFAULT '' NOT NULL, domain TEXT DEFAULT '' NOT NULL, swept BLOB, sweeping BOOLEAN DEFAULT 0 NOT NULL, sweep_at DOUBLE DEFAULT '0' NOT NULL, traceparent TEXT DEFAULT '' NOT NULL, 
+	use BLOB NOT NULL, files_pending BOOLEAN DEFAULT 0 NOT NULL CONSTRAINT jobs_files_pending CHECK (NOT files_pending OR status = 'cancelled'), http_statuses BLOB, redrives BIGINT DEFAULT '0' NOT NULL, profile TEXT DEFAULT '' NOT NULL, unread BOOLEAN DEFAULT 0 NOT NULL, deadline DOUBLE, archive TEXT DEFAULT '' NOT NULL, archive_key TEXT DEFAULT '' NOT NULL, domain TEXT DEFAULT '' NOT NULL, swept BLOB, sweeping BOOLEAN DEFAULT 0 NOT NULL, sweep_at DOUBLE DEFAULT '0' NOT NULL, traceparent TEXT DEFAULT '' NOT NULL, sinks BLOB, 
 	CONSTRAINT jobs_status CHECK (status IN ('creating', 'running', 'paused', 'cancelling', 'finishing', 'completed', 'cancelled', 'failed')), 
 	CONSTRAINT jobs_priority CHECK (priority IN ('high', 'normal', 'low')), 
 	CONSTRAINT jobs_counts CHECK (total = pending + queued + in_progress + success + error + cancelled AND pending >= 0 AND queued >= 0 AND in_progress >= 0 AND success >= 0 AND error >= 0 AND cancelled >= 0), 
@@ -665,3 +688,9 @@ CREATE INDEX alerts_by_state ON alerts (state, id);
 CREATE INDEX alerts_by_resolved_at ON alerts (resolved_at);
 
 CREATE INDEX patterns_by_site ON patterns (site, client, "key");
+
+CREATE INDEX job_sinks_due ON job_sinks (due_at) WHERE state = 'active';
+
+CREATE INDEX job_sinks_by_state ON job_sinks (sink, state);
+
+CREATE INDEX job_events_by_at ON job_events (at) WHERE kind IN ('status', 'archive');

@@ -4,10 +4,10 @@ Every method raises StoreUnavailable when the database does not answer; nothing 
 seconds (float), given by the caller.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from scrapeyard.model.audit import AuditCheck, AuditEntry, AuditRow
 
@@ -49,3 +49,19 @@ class AuditStore(Protocol):
     async def remove_before(self, at: float, most: int) -> int:
         """Remove the oldest rows if they were written before that time; at most `most`. The chain remembers the number
         and hash of the last one, so that the rest can still be verified. Returns how many were removed."""
+
+
+def audit_columns(row: AuditRow) -> dict[str, Any]:
+    """A row of the audit as columns."""
+    values = {name: getattr(row.entry, name) for name in AuditEntry.__struct_fields__}
+    for name in ("before", "after"):
+        values[name] = None if values[name] is None else bytes(values[name])
+    return {"number": row.number, "hash": row.hash, **values}
+
+
+def to_audit_row(row: Mapping[Any, Any]) -> AuditRow:
+    """A row of the audit from its columns."""
+    values = {name: row[name] for name in AuditEntry.__struct_fields__}
+    for name in ("before", "after"):
+        values[name] = None if values[name] is None else Raw(bytes(values[name]))
+    return AuditRow(number=row["number"], entry=AuditEntry(**values), hash=row["hash"])

@@ -1,4 +1,4 @@
-"""Exports of jobs, and snapshots of pages between crawls.
+"""Exports of jobs, deliveries of jobs to sinks, and snapshots of pages between crawls.
 
 Every method raises StoreUnavailable when the database does not answer, and may then be called again with the same
 arguments. Times are Unix seconds, given by the caller.
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from scrapeyard.model.export import Export
+from scrapeyard.model.export import Export, SinkDelivery, SinkState
 
 
 class ExportStore(Protocol):
@@ -35,6 +35,31 @@ class ExportStore(Protocol):
     async def end(self, export: Export) -> bool:
         """Write a final state with its fields, or QUEUED to give it back: the attempt then does not count. False, and
         nothing changes, if it is no longer this holder's."""
+
+
+class SinkStore(Protocol):
+    """Deliveries to sinks. `JobStore.create` adds those that a job is created with; they go with their job."""
+
+    async def add(self, job_id: str, sink: str, now: float) -> bool:
+        """Deliver the job to one more sink, from its first item on; the job's `sinks` then name it, too. A delivery
+        that exists stays as it is. False if there is no such job, or it is being deleted."""
+
+    async def of_jobs(self, job_ids: Sequence[str]) -> tuple[SinkDelivery, ...]:
+        """Every delivery of these jobs, at most 1,000, by job and sink."""
+
+    async def due(self, now: float, limit: int, but_sinks: Sequence[str]) -> tuple[SinkDelivery, ...]:
+        """Active ones to none of these sinks whose `due_at` has come, the longest due first."""
+
+    async def put(self, delivery: SinkDelivery) -> SinkDelivery | None:
+        """Write a delivery whose `revision` is the one last seen. Returns it as written; None, and nothing is changed,
+        if another was faster or it is gone: read it again."""
+
+    async def wake(self, job_id: str, now: float, open_until: float) -> None:
+        """Items of this job are about to run again: its deliveries are active, due now, and not done before
+        `open_until`. Those that were done have `woken_at` now. One that failed stays so."""
+
+    async def standing(self) -> dict[tuple[str, SinkState], int]:
+        """How many deliveries there are, by sink and state."""
 
 
 class PageState(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -57,7 +57,8 @@ class JobStore(Protocol):
     """Jobs, their states, and which of them need work."""
 
     async def create(self, job: Job) -> bool:
-        """Write the job without items. False, and nothing is changed, if its id is taken."""
+        """Write the job without items, and a delivery, due now, to each of its sinks. False, and nothing is changed, if
+        its id is taken."""
 
     async def get(self, job_id: str) -> Job | None:
         """One job with its counters. None if there is none."""
@@ -109,6 +110,9 @@ class JobStore(Protocol):
 
     async def overdue(self, now: float, limit: int) -> list[Job]:
         """Jobs whose `deadline` has passed and that are CREATING, RUNNING or PAUSED: cancel them. The oldest first."""
+
+    async def any_open(self) -> bool:
+        """Whether a job has not ended, or is cancelled and its files are not written yet."""
 
     async def settled(self, limit: int) -> list[Job]:
         """Jobs to finish: RUNNING or PAUSED by the breaker, with nothing pending, queued, in progress or being read; or

@@ -81,6 +81,15 @@ SessionChange = Callable[[bytes], bytes]
 """From the stored value (empty: none) to the new one (empty: delete it). It may be called twice."""
 
 
+MAX_SESSIONS = 1000
+"""Maximum sessions of one scraper; those unchanged for longest are dropped."""
+
+
+def session_place(scraper_id: str, name: str) -> str:
+    """What the seal of a session is bound to."""
+    return f"sessions/{scraper_id}/{name}"
+
+
 class SessionStore(Protocol):
     """Named sessions of scrapers, as encoded by the engine."""
 

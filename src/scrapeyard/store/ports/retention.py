@@ -4,9 +4,10 @@ Every method raises StoreUnavailable when the database does not answer, and may 
 arguments. Times are Unix seconds, given by the caller.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from scrapeyard.model import Run
@@ -70,3 +71,24 @@ class SweepStore(Protocol):
 
     async def drop_scope(self, scope: str, job_before: str, limit: int) -> int:
         """Delete snapshots of a scope that jobs with smaller ids wrote, at most `limit`; returns how many."""
+
+
+class _Compared(Struct, frozen=True):
+    against: str | None = ""
+
+
+class _Template(Struct, frozen=True):
+    """The part of a schedule's template that names jobs."""
+
+    exports: tuple[_Compared, ...] | None = None
+
+
+_TEMPLATE: Final = msgspec.json.Decoder(_Template)
+
+
+def compared(template: bytes) -> Iterable[str]:
+    """The jobs that a schedule's template compares with."""
+    try:
+        return [one.against or "" for one in _TEMPLATE.decode(template).exports or ()]
+    except msgspec.MsgspecError:
+        return ()

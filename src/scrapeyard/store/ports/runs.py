@@ -1,7 +1,8 @@
 """Runs, from acceptance to their one recorded outcome; and the Idempotency-Keys they are created under.
 
-Every method raises StoreUnavailable when the database does not answer; nothing is then half done. Times are Unix
-seconds (float), given by the caller.
+Every method raises StoreUnavailable when the database does not answer. Each run is then written whole or not at all; of
+a call for many, some may be written: repeat it. It is StoreUncertain if all may be done: the database went away after
+it was asked to write. Times are Unix seconds (float), given by the caller.
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ class RunStore(Protocol):
         not exist yet; leaves runs that are final or at a later attempt. A requested cancel is preserved."""
 
     async def finish(self, endings: Sequence[Ending]) -> list[bool]:
-        """Record outcomes, with logs and artifacts, in one transaction. For each: True if this call recorded it.
+        """Record outcomes, each with its logs and artifacts. For each: True if this call recorded it.
 
         False if the run is already final or at a later attempt: the outcome is dropped. A run that does not exist yet
         is inserted in its final form. An outcome with `retry_after` puts the run back to QUEUED at the next attempt (at

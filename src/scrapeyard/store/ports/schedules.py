@@ -8,11 +8,20 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from scrapeyard.model.schedule import Firing, Schedule
+from scrapeyard.model.schedule import Firing, FiringState, Schedule
 
 HISTORY = 100
 """Settled firings stored per schedule, and the maximum of waiting ones."""
+
+
+def if_room(firing: Firing, waiting: int) -> Firing:
+    """A firing as it is written where so many of its schedule wait: beyond HISTORY it is skipped."""
+    if firing.state is not FiringState.WAITING or waiting < HISTORY:
+        return firing
+    reason = f"{HISTORY} earlier ones wait already"
+    return replace(firing, state=FiringState.SKIPPED, reason=reason, settled_at=firing.created_at)
 
 
 class SchedulePage(Struct, frozen=True, kw_only=True):

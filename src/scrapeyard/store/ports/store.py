@@ -2,13 +2,15 @@
 
 from typing import Protocol
 
+from scrapeyard.sealing.data_keys import DataKeys
 from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.store.ports.archives import ArchiveStore
 from scrapeyard.store.ports.audit import AuditStore
-from scrapeyard.store.ports.exports import ExportStore, SnapshotStore
+from scrapeyard.store.ports.exports import ExportStore, SinkStore, SnapshotStore
 from scrapeyard.store.ports.forgetting import ForgetStore
 from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobStore, PointStore
-from scrapeyard.store.ports.keys import ApiKeyStore
+from scrapeyard.store.ports.keys import ApiKeyStore, ScraperSecretStore
+from scrapeyard.store.ports.lifecycle import LifecycleStore
 from scrapeyard.store.ports.operations import (
     DriftStore,
     LeaderStore,
@@ -23,7 +25,6 @@ from scrapeyard.store.ports.overrides import ChannelStore, ProxyStore, SiteStore
 from scrapeyard.store.ports.retention import SweepStore
 from scrapeyard.store.ports.runs import KeyStore, RunStore
 from scrapeyard.store.ports.schedules import FiringStore, ScheduleStore
-from scrapeyard.store.ports.secrets import ScraperSecretStore
 from scrapeyard.store.ports.webhooks import AlertStore, DeliveryStore, WebhookStore
 
 
@@ -55,6 +56,7 @@ class Store(Protocol):
     points: PointStore
     exports: ExportStore
     snapshots: SnapshotStore
+    sinks: SinkStore
     schedules: ScheduleStore
     firings: FiringStore
     webhooks: WebhookStore
@@ -72,3 +74,11 @@ class Store(Protocol):
 
     async def ping(self) -> float:
         """Round trip of a small write in milliseconds."""
+
+
+class DurableStore(Store, Protocol):
+    """A store that the processes of a platform open: it has the keys of its seals, too."""
+
+    data_keys: DataKeys
+    lifecycle: LifecycleStore | None
+    """None: this database has no feed of changes."""

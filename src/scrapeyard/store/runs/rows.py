@@ -1,11 +1,9 @@
 """A run as a row, and back."""
 
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Raw, Struct, json, structs
-from sqlalchemy import ColumnElement, RowMapping, and_, literal_column
 
 from scrapeyard.model import (
     Artifact,
@@ -26,7 +24,6 @@ from scrapeyard.model import (
     status_of,
 )
 from scrapeyard.store.ports.runs import Ending
-from scrapeyard.store.tables.runs import RUNS
 
 Row = dict[str, Any]
 
@@ -65,11 +62,6 @@ _PLAIN: Final = [
     "owner",
 ]
 """Fields stored unchanged as columns."""
-
-WHOLE: Final = tuple(column for column in RUNS.c if column.name not in ("logs", "logs_cut", "scraper_id"))
-"""Columns of a whole Run."""
-LISTED: Final = tuple(column for column in WHOLE if column.name != "result")
-"""The same without columns that may be large."""
 
 _NO_REPORT: Final = StoredReport()
 _NO_POLICY: Final = FetchPolicy()
@@ -134,8 +126,8 @@ def cancelled(ending: Ending) -> Ending:
     return structs.replace(ending, outcome=outcome)
 
 
-def to_run(row: RowMapping) -> Run:
-    """A run from the columns WHOLE or LISTED."""
+def to_run(row: Mapping[Any, Any]) -> Run:
+    """A run from its columns; `result` may be left out."""
     report = _REPORT.decode(row["report"]) if row["report"] else _NO_REPORT
     result = row.get("result")
     return Run(
@@ -243,37 +235,8 @@ _BLANK: Final[Row] = {
     "swept": None,
 }
 
-
-QUEUED: Final = RUNS.c.status == literal_column("'queued'")
-RUNNING: Final = RUNS.c.status == literal_column("'running'")
-UNFINISHED: Final = RUNS.c.status.in_((literal_column("'queued'"), literal_column("'running'")))
-"""Spelled out, since a partial index is used only if the query names the status."""
-
-_BEGUN: Final = ("status", "attempt", "worker_id", "started_at", "lease_until", "not_before")
+BEGUN: Final = ("status", "attempt", "worker_id", "started_at", "lease_until", "not_before")
+"""Columns that the start of an attempt writes."""
 _TOLD: Final = ("resolved", "error", "report", "logs", "logs_cut")
-_ENDED: Final = (*_BEGUN, *_TOLD, "finished_at", "exit_reason", "result", "result_key", "result_bytes")
-
-
-@cache
-def run_statements(insert: Callable[..., Any]) -> "RunStatements":
-    """Statements for a kind of database, which is identified by its INSERT."""
-    return RunStatements(insert)
-
-
-class RunStatements:
-    """INSERTs that handle a run that already exists."""
-
-    def __init__(self, insert: Callable[..., Any]) -> None:
-        self._insert = insert
-        self.add = insert(RUNS).on_conflict_do_nothing()
-        self.begin = self._upsert(_BEGUN)
-        self.finish = self._upsert(_ENDED).returning(RUNS.c.id)
-        self.postpone = self._upsert(_ENDED, ~RUNS.c.cancel_requested).returning(RUNS.c.id)
-        self.retry = self._upsert(_ENDED, ~RUNS.c.cancel_requested, earlier=1).returning(RUNS.c.id)
-
-    def _upsert(self, columns: Iterable[str], *also: ColumnElement[bool], earlier: int = 0) -> Any:
-        """Insert, or update a run that is unfinished and not past this attempt, which is `earlier` in the row."""
-        insert = self._insert(RUNS)
-        not_past = RUNS.c.attempt <= insert.excluded.attempt - literal_column(str(earlier))
-        values = {name: insert.excluded[name] for name in columns}
-        return insert.on_conflict_do_update(index_elements=["id"], set_=values, where=and_(UNFINISHED, not_past, *also))
+ENDED_COLUMNS: Final = (*BEGUN, *_TOLD, "finished_at", "exit_reason", "result", "result_key", "result_bytes")
+"""Columns that the end of an attempt writes."""

@@ -37,23 +37,18 @@ from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
 from scrapeyard.store.ports.runs import Ending, RunFilter, RunPage
 from scrapeyard.store.runs.rows import (
-    LISTED,
-    QUEUED,
-    RUNNING,
-    UNFINISHED,
-    WHOLE,
     Row,
     cancelled,
     ended_row,
     packed,
     queued_row,
     retry_row,
-    run_statements,
     running_row,
     to_lines,
     to_run,
     with_progress,
 )
+from scrapeyard.store.runs.statements import LISTED, QUEUED, RUNNING, UNFINISHED, WHOLE, run_statements
 from scrapeyard.store.tables.runs import RUNS
 
 _ROWS: Final = 500

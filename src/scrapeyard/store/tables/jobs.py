@@ -71,6 +71,7 @@ JOBS = Table(
     Column("failures_told", Integer, nullable=False),
     Column("policy", LargeBinary, nullable=False),
     Column("exports", LargeBinary, nullable=False),
+    Column("sinks", LargeBinary),
     Column("webhook", LargeBinary),
     Column("source", Sealed("jobs.source"), nullable=False),
     Column("fault", Sealed("jobs.fault")),
@@ -218,6 +219,7 @@ JOB_EVENTS = Table(
     Column("at", Double, nullable=False),
     Column("kind", Text, nullable=False),
     Column("data", Sealed("job_events.data"), nullable=False),
+    index_where("kind IN ('status', 'archive')", "job_events_by_at", "at"),
     sqlite_with_rowid=False,
 )
 
@@ -236,4 +238,29 @@ JOB_POINTS = Table(
     Column("cancelled", BigInteger, nullable=False),
     Column("use", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
+)
+
+JOB_SINKS = Table(
+    "job_sinks",
+    METADATA,
+    Column("job_id", ID, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("sink", ID, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("due_at", Double),
+    Column("open_until", Double, nullable=False),
+    Column("woken_at", Double),
+    Column("covered", BigInteger, nullable=False),
+    Column("delivered", BigInteger, nullable=False),
+    Column("failed", BigInteger, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("failing_since", Double),
+    Column("delivered_at", Double),
+    Column("last_error", Text, nullable=False),
+    Column("progress", LargeBinary, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    CheckConstraint("state IN ('active', 'done', 'failed')", name="job_sinks_state"),
+    CheckConstraint("(state = 'active') = (due_at IS NOT NULL)", name="job_sinks_due_at"),
+    index_where("state = 'active'", "job_sinks_due", "due_at"),
+    Index("job_sinks_by_state", "sink", "state"),
 )

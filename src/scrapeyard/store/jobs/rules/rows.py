@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Raw, Struct, json, msgpack
+from msgspec.structs import asdict
 
 from scrapeyard.model import Priority, RunError, Usage
+from scrapeyard.model.export import SinkDelivery, SinkState
 from scrapeyard.model.job import ArchiveState, BreakerState, Counts, ExportWish, ItemOutcome, Job, JobPolicy, JobStatus
 from scrapeyard.store.runs.rows import packed
 
@@ -42,6 +44,7 @@ _SOURCE: Final = json.Decoder(dict[str, Any])
 _ERROR: Final = json.Decoder(RunError)
 _BREAKER: Final = json.Decoder(BreakerState)
 _USAGE: Final = json.Decoder(Usage)
+_SINKS: Final = json.Decoder(tuple[str, ...])
 _SWEPT: Final = json.Decoder(dict[str, float])
 _STATUSES: Final = json.Decoder(dict[int, int])
 
@@ -97,6 +100,7 @@ def job_row(job: Job) -> Row:
         "failures_told": 0,
         "policy": json.encode(job.policy),
         "exports": json.encode(job.exports),
+        "sinks": json.encode(job.sinks) if job.sinks else None,
         "webhook": None if job.webhook is None else bytes(job.webhook),
         **source_values(job.source),
         "fault": packed(job.error),
@@ -124,6 +128,7 @@ def to_job(row: Fields) -> Job:
         priority=Priority(row["priority"]),
         policy=to_policy(row),
         exports=_EXPORTS.decode(row["exports"]),
+        sinks=to_sinks(row),
         webhook=None if row["webhook"] is None else Raw(row["webhook"]),
         source=_SOURCE.decode(row["source"]),
         counts=to_counts(row),
@@ -141,6 +146,17 @@ def to_job(row: Fields) -> Job:
         sweeping=bool(row["sweeping"]),
         **{name: row[name] for name in _PLAIN},
     )
+
+
+def to_sinks(row: Fields) -> tuple[str, ...]:
+    """The names of a job's sinks."""
+    return _SINKS.decode(row["sinks"]) if row["sinks"] else ()
+
+
+def new_sink_row(job_id: str, sink: str, now: float) -> Row:
+    """A delivery that begins now."""
+    row = asdict(SinkDelivery(job_id=job_id, sink=sink, created_at=now, due_at=now))
+    return row | {"state": SinkState.ACTIVE.value}
 
 
 def to_swept(row: Fields) -> dict[str, float]:

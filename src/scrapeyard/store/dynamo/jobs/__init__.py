@@ -1,0 +1,1 @@
+"""Jobs on DynamoDB: their rows, batches, events, points and files."""

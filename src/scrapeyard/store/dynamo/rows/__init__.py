@@ -1,0 +1,1 @@
+"""Where rows of jobs stand on DynamoDB, and how the row of a job is changed."""

@@ -1,0 +1,1 @@
+"""What the store knows of jobs apart from any database: the rules that each of them keeps."""
