@@ -1,7 +1,8 @@
 """The queue on each broker beside Redis, in one run: deliveries a second, and latency from publish to take.
 
 The brokers take short turns, so that a slow moment of the machine falls on all. One process publishes and takes; the
-servers are processes of their own. SQS is an emulator here, which looks for messages ten times a second.
+servers are processes of their own. SQS is an emulator here, which looks for messages ten times a second, and Kafka
+librdkafka's mock cluster, which answers a fetch that finds nothing only after its time, here 5 ms.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from msgspec import Raw, Struct
 from benchmarks.quantiles import median, quantile
 from benchmarks.report import Options, Report, Table, figure, spread
 from scrapeyard.model import Delivery, Priority
+from scrapeyard.queues.kafka.queue import KafkaQueue
 from scrapeyard.queues.nats.queue import NatsQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.redis.queue import RedisQueue
@@ -46,6 +48,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 def run(options: Options, say: Say) -> Report:
     """All brokers, in turns."""
+    from tests.services.kafka import KafkaServer
     from tests.services.nats import NatsServer
     from tests.services.sqs import SqsServer
     from tests.services.valkey import ValkeyServer
@@ -56,12 +59,14 @@ def run(options: Options, say: Say) -> Report:
         ValkeyServer() as valkey,
         NatsServer() as nats,
         SqsServer() as sqs,
+        KafkaServer() as kafka,
         asyncio.Runner(loop_factory=loops) as runner,
     ):
         queues: dict[str, Queue] = {
             "Redis": RedisQueue(valkey.url),
             "NATS": NatsQueue(nats.url),
-            "SQS (emulator)": SqsQueue(sqs.url),
+            "SQS (emulator)": SqsQueue(sqs.url, patience_seconds=60),
+            "Kafka (mock)": KafkaQueue(kafka.url, patience_seconds=60),
         }
         return _report(runner.run(_measure(queues, options.rounds, say)))
 

@@ -25,20 +25,23 @@ class NatsServer(ServerProcess):
 
     name = "nats"
 
-    def __init__(self, *, user: str = "", password: str = "") -> None:
+    def __init__(self, *, user: str = "", password: str = "", certificate: Path | None = None) -> None:
+        """`certificate` is a PEM file with a certificate and its key: only TLS is spoken then."""
         super().__init__()
+        self._scheme = "tls" if certificate else "nats"
+        self._tls = f'tls: {{cert_file: "{certificate}", key_file: "{certificate}"}}\n' if certificate else ""
         self._login = f"{user}:{password}@" if user else ""
         self._users = f'authorization: {{user: "{user}", password: "{password}"}}\n' if user else ""
 
     @property
     def url(self) -> str:
         """Where clients find it."""
-        return f"nats://{self._login}127.0.0.1:{self.port}"
+        return f"{self._scheme}://{self._login}127.0.0.1:{self.port}"
 
     def _words(self, folder: Path) -> list[str]:
         config = folder / "server.conf"
         config.write_text(
-            f"listen: 127.0.0.1:{self.port}\nmax_payload: {MAX_MESSAGE_BYTES + 4096}\n{self._users}"
+            f"listen: 127.0.0.1:{self.port}\nmax_payload: {MAX_MESSAGE_BYTES + 4096}\n{self._users}{self._tls}"
             f'jetstream {{store_dir: "{folder}"}}\nlog_file: "{folder}/log"\n'
         )
         return [str(nats_program()), "-c", str(config)]

@@ -21,6 +21,12 @@ class Authority:
         self.wrong_file = folder / "wrong.pem"
         trustme.CA().cert_pem.write_to_path(str(self.wrong_file))
 
+    def certificate(self, name: str = "127.0.0.1") -> Path:
+        """A PEM file with a certificate for this name, and its key."""
+        path = self.file.with_name(f"{name}.pem")
+        self.authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(str(path))
+        return path
+
     def context(self, name: str = "127.0.0.1") -> ssl.SSLContext:
         """For a server of this name."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -17,8 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -306,30 +305,7 @@ def _become(order: dict[str, Any], streams: list[int]) -> NoReturn:
 
     from scrapeyard.cli.main import main
 
-    _end(main)
-
-
-def _end(main: Callable[[], None]) -> NoReturn:
-    """Run and end as the interpreter does, but leave the memory to the kernel: to free each object takes longer."""
-    status: object = 0
-    try:
-        main()
-    except SystemExit as end:
-        status = end.code
-    except BaseException:  # noqa: BLE001 - as the interpreter does
-        traceback.print_exc()
-        status = 1
-    if not isinstance(status, int | None):
-        sys.stderr.write(f"{status}\n")
-        status = 1
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):  # nobody reads it any more, or it is closed
-            status = 120
-    os._exit((status or 0) & 0xFF)
+    main()
 
 
 def _load() -> None:

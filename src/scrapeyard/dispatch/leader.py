@@ -9,6 +9,7 @@ from typing import Protocol
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.dispatch.feeding.feeder import Feeder, FeedLoop
 from scrapeyard.dispatch.feeding.halting import ClientResume
+from scrapeyard.dispatch.feeding.open_jobs import OpenJobs
 from scrapeyard.dispatch.upkeep.archiving import Archiving
 from scrapeyard.dispatch.upkeep.finishing import Finish, Finishing
 from scrapeyard.dispatch.upkeep.job_retention import JobRetention, OrphanedBlobs, SnapshotRetention
@@ -36,6 +37,10 @@ EAGER = frozenset({"reading", "following", "finishing", "exports"})
 """Tasks that somebody waits for: they have a round every `jobs.round_seconds`, and soon after `Dispatcher.wake`."""
 FILLING = frozenset({"reading", "following"})
 """Tasks that give items to jobs."""
+OF_JOBS = frozenset(
+    {"reading", "following", "finishing", "batch_leases", "lost_batches", "time_limits", "client_resume"}
+)
+"""Tasks that have nothing to do while no job is open."""
 LEAST_SECONDS = 0.05
 """Pause between two rounds of a task, however often it is woken."""
 LEAD_SECONDS = 5.0
@@ -98,7 +103,10 @@ class Dispatcher:
             Archiving(settings, store, blobs, clock),
             *more,
         )
-        self._feeding = FeedLoop(self.feeder, queue, settings.jobs.tick_seconds, self._surely_leads)
+        self._open_jobs = OpenJobs(store.jobs)
+        self._feeding = FeedLoop(
+            self.feeder, queue, settings.jobs.tick_seconds, self._surely_leads, open_jobs=self._open_jobs
+        )
         self._leads = False
         self._leads_until = 0.0
         self._store_away = False
@@ -145,6 +153,7 @@ class Dispatcher:
     def wake(self) -> None:
         """Run the eager tasks soon, since items have ended. Call it where the items run in this process, for somebody
         who waits; elsewhere the next round is soon enough."""
+        self._open_jobs.look_again()
         for woken in self._woken.values():
             woken.set()
 
@@ -176,7 +185,7 @@ class Dispatcher:
             await self._called.wait()
             if woken is not None:
                 woken.clear()
-            if self._surely_leads():
+            if self._surely_leads() and await self._is_needed(duty):
                 await self._do(duty)
                 if duty.name in FILLING:
                     self._feeding.wake()
@@ -185,6 +194,13 @@ class Dispatcher:
             else:
                 await self._rest(LEAST_SECONDS)
                 await self._rest(self._eager_seconds - LEAST_SECONDS, woken)
+
+    async def _is_needed(self, duty: MaintenanceTask) -> bool:
+        """If the store is away, the task itself finds out, and its failure is counted."""
+        try:
+            return duty.name not in OF_JOBS or await self._open_jobs.any()
+        except ScrapeyardError:
+            return True
 
     async def _rest(self, seconds: float, until: asyncio.Event | None = None) -> None:
         if self._stopping.is_set():

@@ -1,10 +1,9 @@
 """From a job's source to its items in the store, under a lease, in two steps that can be repeated after a crash."""
 
 import asyncio
-import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, closing
+from contextlib import aclosing, closing
 from typing import Any
 
 import msgspec
@@ -13,141 +12,35 @@ from msgspec import Raw
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.port import Caller, HttpEngine
-from scrapeyard.errors import BadRequest, BlobsUnavailable, FetchFailed, NotFound, ScraperInvalid, StoreUnavailable
+from scrapeyard.errors import BadRequest, BlobsUnavailable, FetchFailed, NotFound, ScraperInvalid
 from scrapeyard.inputs.fetched import caller_of, keep_file
 from scrapeyard.inputs.formats.rows import Piece
+from scrapeyard.inputs.leases import EARLY, EarlyItems, Lease, Leases
 from scrapeyard.inputs.lists import MAX_LIST, read_list
 from scrapeyard.inputs.mapper import Shaped, Shaper
 from scrapeyard.inputs.sitemaps import SitemapBounds, Sitemaps
-from scrapeyard.inputs.source import FOLLOWED, READ_IN, Shape, SitemapSource, UrlSource, source_of, spool_of
+from scrapeyard.inputs.source import (
+    FOLLOWED,
+    READ_IN,
+    KafkaSource,
+    Shape,
+    SitemapSource,
+    Span,
+    Topics,
+    UrlSource,
+    source_of,
+    spool_of,
+)
 from scrapeyard.inputs.spool import ListSummary, RowCount, read_spool, write_spool
 from scrapeyard.model import FetchPolicy, Scraper, may_help_later
-from scrapeyard.model.job import Job, JobStatus, NewItem
+from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemStore
-from scrapeyard.store.ports.operations import LeaderStore
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("intake")
-LEASE_SECONDS = 15.0
-RENEW_SECONDS = 4.0
-
-
-class Lease:
-    """`held` is False once the lease is lost; check it before writing."""
-
-    def __init__(self, *, held: bool) -> None:
-        self.held = held
-
-
-class Leases:
-    """Leases of one process. `holder` names it; `clock` gives Unix seconds.
-
-    A holder that lost its lease, because it stalled or the store was away, may still write one block. That is harmless:
-    each block is added once, whoever adds it.
-    """
-
-    def __init__(self, leaders: LeaderStore, holder: str, clock: Callable[[], float]) -> None:
-        self._leaders = leaders
-        self._holder = holder
-        self._clock = clock
-        self._roles: set[str] = set()
-
-    @asynccontextmanager
-    async def hold(self, job_id: str) -> AsyncIterator[Lease]:
-        """Acquire the lease; not held if this or another process already reads the job. Raises StoreUnavailable."""
-        role = f"reading {job_id}"
-        if role in self._roles:
-            yield Lease(held=False)
-            return
-        self._roles.add(role)  # check here first: the store knows this process by one name
-        try:
-            if await self._lead(role):
-                async with self._kept(role) as lease:
-                    yield lease
-            else:
-                yield Lease(held=False)
-        finally:
-            self._roles.discard(role)
-
-    @asynccontextmanager
-    async def _kept(self, role: str) -> AsyncIterator[Lease]:
-        lease = Lease(held=True)
-        renewing = asyncio.create_task(self._renew(role, lease), name="intake-lease")
-        try:
-            yield lease
-        finally:
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
-            await self._resign(role)
-
-    async def _lead(self, role: str) -> bool:
-        now = self._clock()
-        return await self._leaders.claim(role, self._holder, now, now + LEASE_SECONDS)
-
-    async def _renew(self, role: str, lease: Lease) -> None:
-        while lease.held:
-            await asyncio.sleep(RENEW_SECONDS)
-            try:
-                lease.held = await self._lead(role)
-            except StoreUnavailable:
-                continue  # the reader gets the same error and gives up by itself
-        log.warning("intake.lease_lost", job=role.removeprefix("reading "))
-
-    async def _resign(self, role: str) -> None:
-        try:
-            await self._leaders.resign(role, self._holder)
-        except StoreUnavailable as error:
-            log.warning("intake.lease_kept", job=role.removeprefix("reading "), error=error.message)
-
-
-EARLY = "early"
-"""The source of blocks that were added before the list was read whole."""
-_EARLY_SECONDS = 1.0
-
-
-class EarlyItems:
-    """Adds the items of a source to its job while the source is still read, so that they begin at once.
-
-    If it cannot add all of them, the file of the list is added as a whole afterwards, and so it is after a crash: items
-    that are there already add nothing.
-    """
-
-    def __init__(self, items: ItemStore, job_id: str, lease: Lease, clock: Callable[[], float]) -> None:
-        self._items = items
-        self._job_id = job_id
-        self._lease = lease
-        self._clock = clock
-        self._is_open = True
-        self._held: list[NewItem] = []
-        self._added_at = 0.0
-        self.took_all = False
-        """Whether every item was added, once all are read."""
-
-    async def watch(self, shaped: AsyncIterator[Shaped]) -> AsyncIterator[Shaped]:
-        """Pass on what is read, and add its items in blocks: the first at once, later ones when they are full or a
-        second has passed."""
-        async for some in shaped:
-            self._held += some.items
-            while len(self._held) >= ITEM_BLOCK or (self._held and self._clock() - self._added_at >= _EARLY_SECONDS):
-                await self._add()
-            yield some
-        while self._held:
-            await self._add()
-        self.took_all = self._is_open
-
-    async def _add(self) -> None:
-        block, self._held = self._held[:ITEM_BLOCK], self._held[ITEM_BLOCK:]
-        self._is_open = self._is_open and self._lease.held
-        if self._is_open:
-            now = self._added_at = self._clock()
-            number = secrets.randbits(62)  # after a crash, blocks of another reading may be there
-            self._is_open = await self._items.add(self._job_id, block, number, now, source=EARLY) is not None
-
-
 ATTEMPTS = 3
 PAUSE_SECONDS = 5.0
 LIST_SECONDS = 600.0
@@ -172,6 +65,7 @@ class ItemImporter:
         clock: Callable[[], float] = time.time,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         bounds: SitemapBounds | None = None,
+        topics: Topics | None = None,
     ) -> None:
         self._store = store
         self._blobs = blobs
@@ -182,6 +76,7 @@ class ItemImporter:
         self._clock = clock
         self._pause = pause
         self._bounds = bounds
+        self._topics = topics
 
     async def keep_list(
         self, job_id: str, scraper: Scraper, chunks: AsyncIterator[bytes], shape: Shape, limit: int = MAX_LIST
@@ -224,8 +119,17 @@ class ItemImporter:
             await self._fail(job, error)
         else:
             if summary is not None:
-                await self._end(job, summary)
+                await self._end(await self._settled(job), summary)
         await self._tidy(job)
+
+    async def _settled(self, job: Job) -> Job:
+        """The job with its source as it was read. A topic's group is moved on only now that the items are stored."""
+        if job.source.get("kind") != "kafka" or (now := await self._store.jobs.get(job.id)) is None:
+            return job
+        source = source_of(now)
+        if isinstance(source, KafkaSource):
+            await self._need_topics().commit(source)
+        return now
 
     async def _read(self, job: Job, lease: Lease) -> ListSummary | None:
         """Spool the source, unless that was already done. None if its items are still to be added."""
@@ -236,6 +140,8 @@ class ItemImporter:
             return await self._again(lambda: self._from_url(job, source, lease))
         if isinstance(source, SitemapSource):
             return await self._again(lambda: self._from_sitemap(job, source, lease))
+        if isinstance(source, KafkaSource):
+            return await self._from_topic(job, source, lease)
         if self._clock() - job.created_at < LIST_SECONDS:
             raise BlobsUnavailable("the list that came with the job is not there yet")
         raise NotFound("the list that came with the job is gone; make the job again")
@@ -272,6 +178,33 @@ class ItemImporter:
         shaped = self._shaped_sitemap(scraper, sitemaps, source.shape, tally)
         return (await self._put_early(job, shaped, tally, source.shape, lease))[0]
 
+    def check_topic(self, topic: str) -> None:
+        """Raises BadRequest if jobs may not read this topic."""
+        self._need_topics().check(topic)
+
+    def _need_topics(self) -> Topics:
+        if self._topics is None:
+            raise BadRequest("kafka: this server reads no Kafka topics; the operator sets jobs.kafka_url")
+        return self._topics
+
+    async def _from_topic(self, job: Job, source: KafkaSource, lease: Lease) -> ListSummary | None:
+        topics = self._need_topics()
+        topics.check(source.topic)
+        if not source.spans:
+            source = msgspec.structs.replace(source, spans=tuple(await topics.spans(source)))
+            await self._store.jobs.set_source(job.id, {**job.source, "spans": msgspec.to_builtins(source.spans)})
+
+        async def ended(spans: Sequence[Span]) -> None:
+            # written before the spool is whole: what the group is moved to is then known after any crash
+            if source.idle_seconds:
+                read = {"spans": msgspec.to_builtins(spans)}
+                await self._store.jobs.set_source(job.id, {**job.source, **read})
+
+        scraper = await self._catalogue.obtain(job.pinned, job.digest)
+        tally = RowCount(reject=source.shape.bad_rows == "reject", may_be_empty=True)
+        shaped = self._shaped_topic(scraper, topics.read(source, ended), source.shape)
+        return (await self._put_early(job, shaped, tally, source.shape, lease))[0]
+
     async def _put_early(
         self, job: Job, shaped: AsyncIterator[Shaped], tally: RowCount, shape: Shape, lease: Lease
     ) -> tuple[ListSummary | None, int]:
@@ -297,6 +230,20 @@ class ItemImporter:
         with closing(Shaper(scraper, self._checker, shape)) as shaper:
             async for some in read_list(chunks, shape, limit):
                 yield shaper.shape(some.piece, text=some.text)
+
+    async def _shaped_topic(
+        self, scraper: Scraper, chunks: AsyncIterator[bytes], shape: Shape
+    ) -> AsyncIterator[Shaped]:
+        """As a list, but one that may be empty."""
+        async for first in chunks:
+
+            async def all_of_it(chunk: bytes = first) -> AsyncIterator[bytes]:
+                yield chunk
+                async for more in chunks:
+                    yield more
+
+            async for shaped in self._shaped_list(scraper, all_of_it(), shape, MAX_LIST):
+                yield shaped
 
     async def _shaped_values(self, scraper: Scraper, values: Sequence[Any], shape: Shape) -> AsyncIterator[Shaped]:
         with closing(Shaper(scraper, self._checker, shape)) as shaper:

@@ -17,6 +17,7 @@ from scrapeyard.inputs.source import (
     MAX_ITEMS,
     MAX_START,
     FollowSource,
+    KafkaSource,
     Shape,
     SitemapSource,
     Source,
@@ -253,6 +254,8 @@ def check_source(source: Source, scraper: Scraper, checker: InputChecker) -> Non
         Chooser(source.choice)
         _check_number(source.limit or 1, "limit", 1, MAX_ITEMS)
         _check_fit([source.url], source, scraper, checker)
+    elif isinstance(source, KafkaSource):
+        _check_number(source.limit or 1, "limit", 1, MAX_ITEMS)
     elif isinstance(source, FollowSource):
         _check_number(len(source.start), "start", 1, MAX_START)
         _check_number(source.depth, "depth", 0, MAX_DEPTH)

@@ -1,6 +1,7 @@
 """Where a job's items come from, as stored in the job's row: enough to read it again after a crash."""
 
-from typing import Any, Literal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct, field
@@ -13,6 +14,7 @@ MAX_START = 1000
 MAX_DEPTH = 100
 """Maximum number of links from a start."""
 MAX_ITEMS = 50_000_000
+MAX_IDLE_SECONDS = 600.0
 FOLLOWED = "follow"
 """The kind of source whose links are followed."""
 READ_IN = (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED)
@@ -89,6 +91,34 @@ class SitemapSource(_Called, frozen=True, kw_only=True, omit_defaults=True, tag_
     """Maximum URLs; None if only the platform's own limit applies."""
 
 
+class Span(Struct, frozen=True, kw_only=True):
+    """The records of a partition from one offset up to another, which is not included."""
+
+    partition: int
+    start: int
+    end: int
+
+
+class KafkaSource(_Called, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="kafka"):
+    """Records of a Kafka topic, each an item. The spans are written before the first record is read, so that reading
+    again after a crash gives the same items."""
+
+    topic: str
+    shape: Shape = Shape(format="jsonl", bad_rows="skip")
+    group: str = ""
+    """Consumer group whose positions say where to begin, and that is moved on when the job has its items."""
+    start: Literal["earliest", "latest"] = "earliest"
+    """Where to begin in a partition in which the group, if any, has no position."""
+    offsets: dict[str, int] = field(default_factory=dict)
+    """The same by partition, where it is given."""
+    limit: int | None = None
+    """Maximum records."""
+    idle_seconds: float = 0.0
+    """Read on until no record came for this long; 0: up to the ends as they are when reading begins."""
+    spans: tuple[Span, ...] = ()
+    """What is read; empty before reading began."""
+
+
 class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far a job's links have been followed."""
 
@@ -138,7 +168,26 @@ class FollowSource(_Called, frozen=True, kw_only=True, omit_defaults=True, tag_f
     """None if the starts have not been added yet."""
 
 
-Source = ListSource | UrlSource | SitemapSource | FollowSource
+Source = ListSource | UrlSource | SitemapSource | KafkaSource | FollowSource
+
+
+class Topics(Protocol):
+    """The topics that the operator lets jobs read."""
+
+    def check(self, topic: str) -> None:
+        """Raises BadRequest if jobs may not read this topic."""
+
+    async def spans(self, source: KafkaSource) -> Sequence[Span]:
+        """Where to read in each partition: from the positions that the source asks for to the ends as they are now.
+        Raises BadRequest if there is no such topic, QueueUnavailable if the broker does not answer."""
+
+    def read(self, source: KafkaSource, ended: Callable[[Sequence[Span]], Awaitable[None]]) -> AsyncIterator[bytes]:
+        """The records of the spans, each a line, the same ones each time. A source that waits for more reads on, and
+        `ended` gets how far it came before the iteration ends. Raises BadRequest if records are gone, QueueUnavailable
+        if the broker does not answer."""
+
+    async def commit(self, source: KafkaSource) -> None:
+        """Move the group of the source, if it has one, to the ends of its spans. Raises QueueUnavailable."""
 
 
 def source_of(job: Job) -> Source:

@@ -14,6 +14,7 @@ from scrapeyard.model import (
     Delivery,
     Invalidate,
     Outcome,
+    Priority,
     Refresh,
     Replay,
     Signal,
@@ -37,6 +38,22 @@ def check_lanes(lanes: Sequence[str]) -> None:
     for lane in lanes:
         if not LANE.fullmatch(lane):
             raise BadRequest(f"lane {lane[:80]!r}: use up to 64 of a-z, 0-9, dot, dash, underscore", lane=lane[:80])
+
+
+class LaneTurns:
+    """The order in which a take asks lanes. Lanes of equal priority take turns at being asked first."""
+
+    def __init__(self) -> None:
+        self._turn = 0
+
+    def order(self, lanes: Sequence[str], priorities: Sequence[Priority]) -> list[tuple[str, Priority]]:
+        """Every lane with every priority, the first priority first. Raises BadRequest for an unusable name."""
+        check_lanes(lanes)
+        if not lanes:
+            return []
+        self._turn = (self._turn + 1) % len(lanes)
+        turned = [*lanes[self._turn :], *lanes[: self._turn]]
+        return [(lane, priority) for priority in priorities for lane in turned]
 
 
 def check_size(message: bytes) -> bytes:

@@ -24,6 +24,7 @@ from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import Meter
 from scrapeyard.store.ports.runs import Ending, KeyedAnswer
 from scrapeyard.store.sql import SqlStore
+from tests.contract.job_steps import a_running_job
 from tests.integration.gateway_stand import worker
 from tests.leaks import PATIENCE
 from tests.services.sqlite import migrated
@@ -252,7 +253,7 @@ class Counted:
 async def test_a_wake_up_ends_the_rest_of_eager_tasks(yard: Yard) -> None:
     jobs = Settings().jobs.model_copy(update={"round_seconds": 10 * PATIENCE})
     settings = Settings().model_copy(update={"jobs": jobs})
-    task = Counted("following")
+    task = Counted("exports")
     dispatcher = Dispatcher(settings, yard.store, yard.queue, yard.blobs, yard.clock, more=(task,))
     await dispatcher.start()
     try:
@@ -260,6 +261,23 @@ async def test_a_wake_up_ends_the_rest_of_eager_tasks(yard: Yard) -> None:
             for _ in range(3):
                 await task.rounds.get()
                 dispatcher.wake()
+    finally:
+        async with asyncio.timeout(PATIENCE):
+            await dispatcher.stop()
+
+
+async def test_tasks_of_jobs_have_no_round_while_no_job_is_open(yard: Yard) -> None:
+    other, of_jobs = Counted("exports"), Counted("following")
+    dispatcher = Dispatcher(Settings(), yard.store, yard.queue, yard.blobs, yard.clock, more=(of_jobs, other))
+    await dispatcher.start()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            for _ in range(3):
+                await other.rounds.get()
+                dispatcher.wake()
+            assert of_jobs.rounds.empty()
+            await a_running_job(yard.store, 1)
+            await of_jobs.rounds.get()
     finally:
         async with asyncio.timeout(PATIENCE):
             await dispatcher.stop()

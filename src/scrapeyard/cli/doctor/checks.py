@@ -1,4 +1,4 @@
-"""The checks of `doctor`: the machine, the sandbox, database, queue, blobs, a running server."""
+"""The checks of `doctor`: the machine, the sandbox, database, queue, blobs, sinks, a running server."""
 
 import asyncio
 import importlib.util
@@ -220,6 +220,8 @@ async def check_store(settings: Settings) -> CheckResult:
     if not url and not path.exists():
         return ok("store", f"SQLite at {path}, made at the first start")
     shown = hide_password(url) or f"SQLite at {path}"
+    if url.startswith("dynamodb"):
+        return await _check_table(url, shown)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             stands_at = await _revision(url or f"sqlite:///{path}")
@@ -233,6 +235,21 @@ async def check_store(settings: Settings) -> CheckResult:
     if stands_at is None or stands_at < HEAD:
         return ok("store", f"{shown}, schema {stands_at or 'none'}; the next start brings it to {HEAD}")
     return fail("store", f"{shown}, schema {stands_at}, ours is {HEAD}", "this database is of a newer version: upgrade")
+
+
+async def _check_table(url: str, shown: str) -> CheckResult:
+    if words := missing("dynamodb"):
+        return fail("store", words, f"run: {install('dynamodb')}")
+    from scrapeyard.store.dynamo.store import DynamoStore
+
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            status = await DynamoStore(url).table_status()
+    except (ScrapeyardError, TimeoutError) as error:
+        words = str(error) or f"no answer within {PATIENCE_SECONDS:g} s"
+        return fail("store", f"{shown}: {words}", "check DATABASE_URL, the credentials and docs/dynamodb.md")
+    shown += _tls_words(url)
+    return ok("store", f"{shown}, table {status}" if status else f"{shown}, a table that the next start creates")
 
 
 async def check_queue(settings: Settings) -> CheckResult:
@@ -283,7 +300,7 @@ def _tls_words(url: str) -> str:
         return ", TLS not verified" if options.get("ssl_cert_reqs") == "none" else ", TLS verified"
     if place.scheme.startswith("postgres") and options.get("sslmode", "").startswith("verify-"):
         return ", TLS verified"
-    if place.scheme in ("tls", "sqs", "sqs+https"):
+    if place.scheme in ("tls", "sqs", "sqs+https", "kafka+ssl", "dynamodb", "dynamodb+https"):
         return ", TLS verified"
     if place.scheme in ("sqlite", "unix", "") or is_loopback(place.hostname or ""):
         return ""
@@ -302,6 +319,28 @@ async def check_blobs(settings: Settings) -> CheckResult:
         return ok("blobs", f"{folder}, {await ObjectBlobs.in_folder(folder).ping():.1f} ms")
     except ScrapeyardError as error:
         return fail("blobs", error.message, "check that this user may write there and that the disk has room")
+
+
+async def check_sinks(settings: Settings) -> AsyncIterator[CheckResult]:
+    """Whether each sink would take results. A table that is missing is created; a receiver gets a signed ping."""
+    from scrapeyard.wiring.backends import make_sink
+
+    for target in settings.sinks.targets:
+        check = f"sink {target.name}"
+        try:
+            sink = make_sink(settings, target)
+            await sink.start()
+            try:
+                async with asyncio.timeout(settings.sinks.timeout_seconds):
+                    words = await sink.check()
+                yield ok(check, f"{words}, {'exactly' if sink.repeats == 'once' else 'at least'} once")
+            finally:
+                await sink.stop()
+        except TimeoutError:
+            words = f"no answer within {settings.sinks.timeout_seconds:g} s"
+            yield fail(check, words, "check its address in sinks.targets, and the server behind it")
+        except ScrapeyardError as error:
+            yield fail(check, error.message, "check its table in sinks.targets: address, keys and permissions")
 
 
 async def _check_bucket(settings: Settings) -> CheckResult:

@@ -70,6 +70,7 @@ async def _with_settings(settings: "Settings") -> "AsyncIterator[CheckResult]":
     from scrapeyard.cli.common.server_address import named_server
     from scrapeyard.cli.doctor import checks
     from scrapeyard.cli.doctor.checks import check_data_dir, check_sandbox
+    from scrapeyard.cli.doctor.topics import check_topics
     from scrapeyard.settings import LogSettings
     from scrapeyard.telemetry.events import configure
 
@@ -79,6 +80,10 @@ async def _with_settings(settings: "Settings") -> "AsyncIterator[CheckResult]":
         yield finding
     for check in (checks.check_browser, checks.check_store, checks.check_queue, checks.check_blobs):
         yield await check(settings)
+    async for finding in check_topics(settings):
+        yield finding
+    async for finding in checks.check_sinks(settings):
+        yield finding
     url, source = named_server()
     yield await asyncio.to_thread(checks.check_server, url, asked_for=bool(source))
 

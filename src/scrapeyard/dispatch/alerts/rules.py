@@ -15,6 +15,7 @@ from scrapeyard.dispatch.feeding.halting import ClientHalt
 from scrapeyard.engines.budget.clients import BUDGET_WORDS
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.model import RunStatus
+from scrapeyard.model.export import SinkState
 from scrapeyard.model.job import BY_BUDGET, FINAL_JOB, Job, JobStatus
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import AlertRule, Settings
@@ -92,6 +93,7 @@ class AlertRules:
             "no_data": self._no_data,
             "worker_loss": self._worker_loss,
             "drift": self._drift,
+            "sinks": self._sinks,
         }
 
     async def evaluate(self, rule: AlertRule, firing: Sequence[Alert]) -> Breaches | None:
@@ -215,6 +217,15 @@ class AlertRules:
             if "/" in watched.subject and _is_of(rule, watched.subject):
                 drifted = float(len(watched.sketch.drifted))
                 found[f"{watched.subject} {watched.site}".strip()] = Breach(words=_drift_words(watched), value=drifted)
+        return found
+
+    async def _sinks(self, rule: AlertRule, _: Sequence[Alert]) -> Breaches:
+        """Deliveries that were given up, until they are resumed or their job is gone."""
+        found = {}
+        for (sink, state), count in (await self._store.sinks.standing()).items():
+            if state is SinkState.FAILED and count > rule.limit and _is_of(rule, sink):
+                jobs = "1 job" if count == 1 else f"{count} jobs"
+                found[sink] = Breach(words=f"sink {sink} took nothing for too long: gave up {jobs}", value=float(count))
         return found
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from scrapeyard.dispatch.feeding.halting import ClientHalt, JobBreakers, JobBudgets
+from scrapeyard.dispatch.feeding.open_jobs import OpenJobs
 from scrapeyard.dispatch.feeding.pace import BatchPace, TokenBucket, batch_items
 from scrapeyard.dispatch.feeding.shares import Claim, FairShare, LaneWindows
 from scrapeyard.errors import ScrapeyardError
@@ -169,8 +170,11 @@ tick: after a round that is slow because the store is busy, slots must not run e
 class FeedLoop:
     """Feeds every `tick_seconds`, or at once when a job arrives while idle. `leads` says whether this process leads."""
 
-    def __init__(self, feeder: Feeder, queue: Queue, tick_seconds: float, leads: Callable[[], bool]) -> None:
+    def __init__(
+        self, feeder: Feeder, queue: Queue, tick_seconds: float, leads: Callable[[], bool], *, open_jobs: OpenJobs
+    ) -> None:
         self._feeder = feeder
+        self._open_jobs = open_jobs
         self._tick = tick_seconds
         self._leads = leads
         self._woken = asyncio.Event()
@@ -202,6 +206,7 @@ class FeedLoop:
 
     def wake(self) -> None:
         """Notify the loop that a job may have items to hand out."""
+        self._open_jobs.look_again()
         self._woken.set()
 
     async def _run(self) -> None:
@@ -218,7 +223,8 @@ class FeedLoop:
     async def _round(self) -> float:
         """Run one round; returns how long to pause afterwards."""
         try:
-            rest = self._tick if await self._feeder.feed() else IDLE_SECONDS
+            is_fed = await self._open_jobs.any() and await self._feeder.feed()
+            rest = self._tick if is_fed else IDLE_SECONDS
             self._fed_at = time.monotonic()
         except ScrapeyardError as error:
             log.warning("dispatch.duty_failed", duty="feeder", error=error.message)

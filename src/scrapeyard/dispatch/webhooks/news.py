@@ -118,6 +118,8 @@ def _after_event(mark: EventCursor, event: JobEvent) -> tuple[EventCursor, str]:
         return mark, f"job.{data.get('state')}"
     if event.kind == JobEventKind.EXPORT:
         return mark, "export.ready" if data.get("state") == "done" else ""
+    if event.kind == JobEventKind.SINK:
+        return mark, f"sink.{data.get('state')}"
     status = str(data.get("status", ""))
     if event.kind != JobEventKind.STATUS or status == mark.status:
         return mark, ""

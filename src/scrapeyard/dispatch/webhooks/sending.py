@@ -1,7 +1,5 @@
 """One message to one receiver: signed, sent once, and judged."""
 
-import hashlib
-import hmac
 import random
 import time
 from collections.abc import Callable
@@ -14,11 +12,10 @@ from scrapeyard.engines.politeness.verdicts import wait_asked_by
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import FetchFailed, SealBroken
 from scrapeyard.model import ExitReason, FetchPolicy
-from scrapeyard.model.webhook import Attempt, DeliveryState, WebhookDelivery, secret_place
+from scrapeyard.model.webhook import SIGNATURE, Attempt, DeliveryState, WebhookDelivery, secret_place, sign
 from scrapeyard.sealing.sealer import Sealer
 from scrapeyard.settings import WebhookSettings
 
-SIGNATURE: Final = "Scrapeyard-Signature"
 MAX_ANSWER: Final = 64 * 1024
 MAX_LOG: Final = 30
 """Maximum number of attempts in a delivery's log; the newest are stored."""
@@ -27,13 +24,6 @@ _HOPELESS: Final = frozenset({ExitReason.FETCH_PRIVATE_ADDRESS, ExitReason.FETCH
 _GONE: Final = 410
 _NO_SECRET: Final = "there is no secret to sign with; set webhooks.secret, and replay"  # noqa: S105  words
 _POLICY: Final = FetchPolicy(robots="ignore", escalate=False, cache="off", proxy="none")
-
-
-def sign(secret: str, body: bytes, now: float) -> str:
-    """The header: `t=<Unix seconds>,v1=<HMAC-SHA256 of "t.body", in hex>`."""
-    stamp = str(int(now))
-    digest = hmac.new(secret.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
-    return f"t={stamp},v1={digest}"
 
 
 class Sender:

@@ -74,7 +74,6 @@ class Webhooks:
 
     async def run_once(self) -> None:
         """Run one round. The rest follows in the next round, since a leader must not be silent for long."""
-        self._send_more()
         until = time.monotonic() + ROUND_SECONDS
         while await self._derive_jobs() and time.monotonic() < until:
             pass

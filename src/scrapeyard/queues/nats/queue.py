@@ -24,7 +24,15 @@ from nats.js.errors import APIError, NotFoundError
 
 from scrapeyard.errors import BadRequest, QueueUnavailable, QueueUncertain, SettingsInvalid
 from scrapeyard.model import Delivery, Priority
-from scrapeyard.queues.messages import LANE, Unreadable, check_lanes, check_size, decode_delivery, encode_delivery
+from scrapeyard.queues.messages import (
+    LANE,
+    LaneTurns,
+    Unreadable,
+    check_lanes,
+    check_size,
+    decode_delivery,
+    encode_delivery,
+)
 from scrapeyard.queues.nats.link import NatsLink, NatsLost, NatsServers
 from scrapeyard.queues.nats.pubsub import NatsSubscriber
 from scrapeyard.queues.nats.take import NatsList, NatsTakers
@@ -81,7 +89,7 @@ class NatsQueue:
         self._consumers: set[str] = set()
         self._known: dict[str, int] = {}
         self._fresh_until: dict[str, float] = {}
-        self._turn = 0
+        self._turns = LaneTurns()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -122,12 +130,9 @@ class NatsQueue:
         self, lanes: Sequence[str], count: int, priorities: Sequence[Priority], timeout: float
     ) -> list[Delivery]:
         """Lanes of equal priority take turns at being asked first. A take that had to wait returns one delivery."""
-        check_lanes(lanes)
-        if not lanes or not priorities or count <= 0:
+        lists = [self._list(lane, priority) for lane, priority in self._turns.order(lanes, priorities)]
+        if not lists or count <= 0:
             return []
-        self._turn = (self._turn + 1) % len(lanes)
-        turned = [*lanes[self._turn :], *lanes[: self._turn]]
-        lists = [self._list(lane, priority) for priority in priorities for lane in turned]
         return await self._takers.take(lists, count, timeout)
 
     async def depth(self) -> dict[tuple[str, Priority], int]:

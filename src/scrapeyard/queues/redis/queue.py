@@ -15,7 +15,15 @@ from redis.exceptions import ResponseError
 
 from scrapeyard.errors import QueueUnavailable, QueueUncertain
 from scrapeyard.model import Delivery, Priority
-from scrapeyard.queues.messages import LANE, Unreadable, check_lanes, check_size, decode_delivery, encode_delivery
+from scrapeyard.queues.messages import (
+    LANE,
+    LaneTurns,
+    Unreadable,
+    check_lanes,
+    check_size,
+    decode_delivery,
+    encode_delivery,
+)
 from scrapeyard.queues.port import Capabilities
 from scrapeyard.queues.redis.pubsub import RedisSubscriber
 from scrapeyard.queues.redis.take import Takers
@@ -43,7 +51,7 @@ class RedisQueue:
         self._keys = Keys(prefix)
         self._patience = patience_seconds
         self._log = get_log("queue")
-        self._turn = 0
+        self._turns = LaneTurns()
         self._known: dict[str | bytes | int, int] = {}
         self._fresh_until: dict[str, float] = {}
         dial = Dialer(url)
@@ -103,12 +111,9 @@ class RedisQueue:
 
         With a timeout, all deliveries of one take are of the same lane and priority: the first that has any.
         """
-        check_lanes(lanes)
-        if not lanes or not priorities or count <= 0:
+        lists = [self._keys.waiting(lane, priority) for lane, priority in self._turns.order(lanes, priorities)]
+        if not lists or count <= 0:
             return []
-        self._turn = (self._turn + 1) % len(lanes)
-        turned = [*lanes[self._turn :], *lanes[: self._turn]]
-        lists = [self._keys.waiting(lane, priority) for priority in priorities for lane in turned]
         return await self._takers.take(lists, count, timeout)
 
     async def depth(self) -> dict[tuple[str, Priority], int]:

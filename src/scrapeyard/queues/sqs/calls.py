@@ -107,9 +107,10 @@ class SqsCalls:
                     kind = QueueUncertain
                 pause = next(tries)
                 self._outage.down(self, words, pause)
-                if loop.time() >= last:
+                if loop.time() < last:
+                    await self._outage.pause(min(pause, last - loop.time()))
+                if loop.time() >= last:  # a try with no time left could not tell whether it was sent
                     raise kind(f"the queue does not answer: {words}") from None
-                await self._outage.pause(min(pause, last - loop.time()))
 
     async def on(self, place: SqsPlace, operation: str, until: float, **given: Any) -> Any:
         """As `ask`, about a queue that is created if it is missing."""

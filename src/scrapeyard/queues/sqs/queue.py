@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from time import perf_counter
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
+from scrapeyard.aws import aws_service
 from scrapeyard.errors import BadRequest, QueueUnavailable, SettingsInvalid
 from scrapeyard.model import Delivery, Priority
-from scrapeyard.queues.messages import LANE, check_lanes, encode_delivery
+from scrapeyard.queues.messages import LANE, LaneTurns, check_lanes, encode_delivery
 from scrapeyard.queues.port import Capabilities
 from scrapeyard.queues.sqs.calls import BATCH, MAX_BODY_BYTES, MAX_MESSAGE_BYTES, QueueGone, SqsCalls, SqsPlace, body_of
 from scrapeyard.queues.sqs.pubsub import SqsSubscriber
@@ -38,26 +38,13 @@ def sqs_options(url: str, ca_file: str = "") -> dict[str, Any]:
     sqs://REGION is Amazon's own; sqs+http://KEY:SECRET@HOST:PORT/REGION (or sqs+https) a server that speaks as it.
     """
     try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
+        options, rest = aws_service(url, "sqs")
     except ValueError:
         raise SettingsInvalid(_HOW) from None
-    scheme, _, carrier = parts.scheme.partition("+")
-    region = parts.path.strip("/") if carrier else host
-    is_bad = bool(parts.query or parts.fragment) or (not carrier and (port or parts.path.strip("/")))
-    if scheme != "sqs" or carrier not in ("", "http", "https") or not host or is_bad:
+    if rest:
         raise SettingsInvalid(_HOW)
-    if not re.fullmatch(r"[a-z0-9-]{1,40}", region) or bool(parts.username) != bool(parts.password):
-        raise SettingsInvalid(_HOW)
-    options: dict[str, Any] = {"region_name": region}
     if ca_file:
         options["verify"] = _readable(ca_file)
-    if carrier:
-        named = f"[{host}]" if ":" in host else host
-        options["endpoint_url"] = f"{carrier}://{named}:{port}" if port else f"{carrier}://{named}"
-    if parts.username and parts.password:
-        options["aws_access_key_id"] = unquote(parts.username)
-        options["aws_secret_access_key"] = unquote(parts.password)
     return options
 
 
@@ -101,7 +88,7 @@ class SqsQueue:
         self._dead = SqsPlace(f"{prefix}-dead", KEEP_SECONDS)
         self._depth: dict[tuple[str, Priority], int] = {}
         self._read_at = float("-inf")
-        self._turn = 0
+        self._turns = LaneTurns()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -146,12 +133,9 @@ class SqsQueue:
         self, lanes: Sequence[str], count: int, priorities: Sequence[Priority], timeout: float
     ) -> list[Delivery]:
         """Lanes of equal priority take turns at being asked first."""
-        check_lanes(lanes)
-        if not lanes or not priorities or count <= 0:
+        places = [self._place(lane, priority) for lane, priority in self._turns.order(lanes, priorities)]
+        if not places or count <= 0:
             return []
-        self._turn = (self._turn + 1) % len(lanes)
-        turned = [*lanes[self._turn :], *lanes[: self._turn]]
-        places = [self._place(lane, priority) for priority in priorities for lane in turned]
         found = await self._takers.take(places, count, timeout)
         for delivery in found:
             self._count_own(delivery, -1)
