@@ -33,6 +33,8 @@ BENCHES = {
     "patterns": "benchmarks.patterns",
     "repository": "benchmarks.repository",
     "sandbox": "benchmarks.sandbox",
+    "sinks": "benchmarks.sinks",
+    "stores": "benchmarks.stores",
 }
 """Each module has PARTS, the names `--only` takes, and run(options, say) → Report."""
 _INTERRUPTED = 130

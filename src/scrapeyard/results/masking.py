@@ -101,6 +101,8 @@ class Masking:
 
     def of(self, policy: FetchPolicy) -> "Masker | None":
         """The masker of a run; None if its policy and the settings mask nothing."""
+        if not policy.mask and not self._settings.kinds:
+            return None
         asked = policy.mask or ",".join(self._settings.kinds)
         kinds = frozenset(asked.split(",")) - {"none", ""}
         if not kinds:

@@ -57,6 +57,7 @@ from scrapeyard.settings.server import (
     WebhookSettings,
     WorkerSettings,
 )
+from scrapeyard.settings.sinks import SINKS, SinkKind, SinkSettings, SinkTarget
 from scrapeyard.settings.tree import Settings
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "CONFIG_FILE",
     "PREFIX",
     "SCHEMES",
+    "SINKS",
     "AiProvider",
     "AiSettings",
     "AlertChannel",
@@ -95,6 +97,9 @@ __all__ = [
     "SecretSettings",
     "Section",
     "Settings",
+    "SinkKind",
+    "SinkSettings",
+    "SinkTarget",
     "SiteSettings",
     "SourceSettings",
     "TelemetrySettings",

@@ -6,7 +6,9 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from scrapeyard.settings.section import Section
 
-AlertKind = Literal["failure_rate", "queue_age", "budget", "stale_schedules", "no_data", "worker_loss", "drift"]
+AlertKind = Literal[
+    "failure_rate", "queue_age", "budget", "stale_schedules", "no_data", "worker_loss", "drift", "sinks"
+]
 AlertChannel = Literal["webhook", "slack", "email"]
 _THRESHOLDS: Final[dict[str, float]] = {
     "failure_rate": 0.1,
@@ -16,6 +18,7 @@ _THRESHOLDS: Final[dict[str, float]] = {
     "no_data": 0.0,
     "worker_loss": 0.0,
     "drift": 0.0,
+    "sinks": 0.0,
 }
 _WINDOWS: Final[dict[str, float]] = {"failure_rate": 15.0, "no_data": 60.0, "worker_loss": 60.0}
 
@@ -40,7 +43,7 @@ class AlertRule(Section):
         (),
         max_length=100,
         description="Patterns of scrapers (failure_rate, drift), lanes (queue_age), clients and jobs (budget), "
-        "sites (no_data), names or ids of schedules; empty: all.",
+        "sites (no_data), sinks, names or ids of schedules; empty: all.",
     )
 
     @property

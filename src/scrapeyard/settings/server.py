@@ -230,6 +230,15 @@ class JobSettings(Section):
         description="Seconds between rounds of reading sources, following links, finishing jobs and exports.",
     )
 
+    kafka_url: SecretStr = Field(
+        SecretStr(""),
+        description="kafka://user:password@host:port, or kafka+ssl://…: cluster whose topics jobs may read items from, "
+        "with the options of `queue.url`; empty: none.",
+    )
+    kafka_topics: tuple[str, ...] = Field(
+        (), max_length=1000, description="Topics that jobs may read, or patterns such as crawl.*; empty: none."
+    )
+
     @property
     def early_files_from_here(self) -> int:
         """The same on this machine."""

@@ -20,6 +20,7 @@ from scrapeyard.settings.engine import (
     ProxySettings,
     SiteSettings,
 )
+from scrapeyard.settings.events import EventSettings
 from scrapeyard.settings.origins import SettingOrigins
 from scrapeyard.settings.repository import BlobSettings, EnvironmentSettings, RepositorySettings
 from scrapeyard.settings.secrets import MaskingSettings, SecretSettings
@@ -37,6 +38,7 @@ from scrapeyard.settings.server import (
     WebhookSettings,
     WorkerSettings,
 )
+from scrapeyard.settings.sinks import SinkSettings
 
 
 class Settings(Section):
@@ -44,7 +46,9 @@ class Settings(Section):
 
     data_dir: Path = Field(Path("scrapeyard-data"), description="Folder for the files of embedded backends.")
     database_url: SecretStr = Field(
-        SecretStr(""), description="postgresql://… or sqlite:///…; empty: SQLite in the data directory."
+        SecretStr(""),
+        description="postgresql://…, sqlite:///… or dynamodb://REGION/TABLE; dynamodb+https://KEY:SECRET@host:port/"
+        "REGION/TABLE for a server that speaks as DynamoDB; empty: SQLite in the data directory.",
     )
     redis_url: SecretStr = Field(
         SecretStr(""),
@@ -71,6 +75,8 @@ class Settings(Section):
     ai: AiSettings = branch()
     jobs: JobSettings = branch()
     webhooks: WebhookSettings = branch()
+    sinks: SinkSettings = branch()
+    events: EventSettings = branch()
     secrets: SecretSettings = branch()
     masking: MaskingSettings = branch()
     repository: RepositorySettings = branch()

@@ -31,6 +31,7 @@ class JobTerms:
     rate: float | None = None
     exports: Sequence[str] = ()
     """Each `type:format`."""
+    sinks: Sequence[str] | None = None
     webhook: str | None = None
     """An address, JSON or `@file`."""
     format: str | None = None
@@ -57,6 +58,7 @@ class JobTerms:
             "paused": self.paused or None,
             "policy": self._policy() or None,
             "exports": [export_of(each) for each in self.exports] or None,
+            "sinks": None if self.sinks is None else [name for name in self.sinks if name],
             "webhook": self._webhook(),
             "format": self.format,
             "delimiter": {"tab": "\t"}.get(self.delimiter or "", self.delimiter),
@@ -92,6 +94,8 @@ class Origin:
     urls: bool = False
     items_url: str | None = None
     sitemap: str | None = None
+    kafka: Mapping[str, Any] = field(default_factory=dict)
+    """`topic`, `group` and `idle_seconds`; None where not given."""
     start_urls: Sequence[str] = ()
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
@@ -103,9 +107,17 @@ class Origin:
 
     def check(self) -> None:
         """Raises BadRequest unless there is one source, with options that go with it."""
-        sources = (bool(self.words), bool(self.items_url), bool(self.sitemap), bool(self.start_urls))
+        sources = (
+            bool(self.words),
+            bool(self.items_url),
+            bool(self.sitemap),
+            bool(self.kafka.get("topic")),
+            bool(self.start_urls),
+        )
         if sum(sources) != 1:
-            raise BadRequest("give one source: FILE, -, --urls URL…, --items-url, --sitemap or --start-url")
+            raise BadRequest(
+                "give one source: FILE, -, --urls URL…, --items-url, --sitemap, --kafka-topic or --start-url"
+            )
         self._check_words("with --urls, --items-url, --sitemap or --start-url")
         self._check_options()
 
@@ -131,6 +143,9 @@ class Origin:
                 "sitemap_url": self.sitemap,
                 **_under("sitemap", self._choice(), modified_since=self.modified_since),
             }
+        if self.kafka.get("topic"):
+            asked = {**self.kafka, "limit": self.limit}
+            return {"kafka": {name: value for name, value in asked.items() if value}}
         if self.start_urls:
             more = {"depth": self.depth, "links": self.links, "same_site": False if self.any_site else None}
             return {"start_url": list(self.start_urls), **_under("follow", self._choice(), **more)}
@@ -150,10 +165,18 @@ class Origin:
             raise BadRequest(f"{self.words[0][:200]}: an address; say what it is {say}")
 
     def _check_options(self) -> None:
+        topic = self.kafka.get("topic")
         for option, value, fits, goes_with in (
             ("--include", self.include, self.sitemap or self.start_urls, "--sitemap or --start-url"),
             ("--exclude", self.exclude, self.sitemap or self.start_urls, "--sitemap or --start-url"),
-            ("--limit", self.limit, self.sitemap or self.start_urls, "--sitemap or --start-url"),
+            (
+                "--limit",
+                self.limit,
+                self.sitemap or self.start_urls or topic,
+                "--sitemap, --kafka-topic or --start-url",
+            ),
+            ("--kafka-group", self.kafka.get("group"), topic, "--kafka-topic"),
+            ("--idle-seconds", self.kafka.get("idle_seconds"), topic, "--kafka-topic"),
             ("--modified-since", self.modified_since, self.sitemap, "--sitemap"),
             ("--depth", self.depth is not None, self.start_urls, "--start-url"),
             ("--any-site", self.any_site, self.start_urls, "--start-url"),

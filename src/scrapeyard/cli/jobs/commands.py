@@ -7,18 +7,18 @@ import typer
 
 from scrapeyard.cli.common.listing import complete_ids
 from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, JobId, OfScraper, ServerUrl, add_group
-from scrapeyard.cli.jobs import create, results, steer, watch
+from scrapeyard.cli.jobs import create, results, sinks, steer, watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Limit = Annotated[int, typer.Option(help="At most so many.", min=1, max=100_000)]
+Limit = Annotated[int, typer.Option(help="Maximum number to list.", min=1, max=100_000)]
 group = Commands(help="Jobs of many items: create, append, watch, steer, results, exports, dead letters.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    for part in (create, watch, steer, results):
+    for part in (create, watch, steer, results, sinks):
         part.add_to(group)
     add_group(app, "jobs", group, lambda url: list_jobs(url=url))
     for name, command in ALIASES.items():
@@ -30,18 +30,18 @@ def list_jobs(
     *,
     status: Annotated[
         list[str] | None,
-        typer.Option(help="creating, running, paused, finishing, completed, cancelled …; may be repeated."),
+        typer.Option(help="Jobs with this status: creating, running, paused, completed …; may be repeated."),
     ] = None,
     scraper: OfScraper = None,
     schedule: Annotated[
-        str | None, typer.Option(help="Of this schedule.", autocompletion=complete_ids("schedule"))
+        str | None, typer.Option(help="Jobs started by this schedule.", autocompletion=complete_ids("schedule"))
     ] = None,
-    domain: Annotated[str | None, typer.Option(help="About this site, as shop.example.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Jobs of this site, e.g. shop.example.")] = None,
     limit: Limit = 20,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """The newest jobs first."""
+    """List jobs, newest first."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.listing import pages, whole_id
     from scrapeyard.cli.common.output import show_list
@@ -54,13 +54,15 @@ def list_jobs(
     show_list(found, as_json, JOB_HEADERS, job_row, empty="no jobs")
 
 
-Reasons = Annotated[list[str] | None, typer.Option(help="As fetch_timeout; may be repeated.")]
-Sites = Annotated[list[str] | None, typer.Option(help="A registrable domain; may be repeated.")]
+Reasons = Annotated[
+    list[str] | None, typer.Option(help="Items that ended for this reason, e.g. fetch_timeout; may be repeated.")
+]
+Sites = Annotated[list[str] | None, typer.Option(help="Items of this site, e.g. shop.example; may be repeated.")]
 
 
 @group.command()
 def status(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """How a job stands: counts, HTTP statuses, warnings, rate, time left, breaker, what it used."""
+    """Show a job: counts, HTTP statuses, warnings, rate, time left, breaker and usage."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import path_of
@@ -79,16 +81,16 @@ def items(
     *,
     status: Annotated[
         list[str] | None,
-        typer.Option(help="pending, queued, in_progress, success, error, cancelled; may be repeated."),
+        typer.Option(help="Items with this status: pending, queued, in_progress, success …; may be repeated."),
     ] = None,
     exit_reason: Reasons = None,
     site: Sites = None,
-    item: Annotated[list[str] | None, typer.Option(help="An item by its id; may be repeated.")] = None,
+    item: Annotated[list[str] | None, typer.Option(help="The item with this id; may be repeated.")] = None,
     limit: Limit = 50,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Items in the order of the list, with their results as JSON."""
+    """List items in the order they were added. --json includes their results."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.listing import pages
     from scrapeyard.cli.common.output import show_list
@@ -104,7 +106,7 @@ def items(
 @group.command("dead-letters")
 def dead_letters(
     *,
-    job: Annotated[str | None, typer.Option(help="Of this job.", autocompletion=complete_ids("job"))] = None,
+    job: Annotated[str | None, typer.Option(help="Items of this job.", autocompletion=complete_ids("job"))] = None,
     scraper: OfScraper = None,
     exit_reason: Reasons = None,
     site: Sites = None,
@@ -112,7 +114,7 @@ def dead_letters(
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Items that ended as errors, of every job; `jobs redrive` runs them again."""
+    """List failed items of all jobs. `jobs redrive` runs them again."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.listing import pages, whole_id
     from scrapeyard.cli.common.output import show_list
@@ -148,6 +150,7 @@ def _facts(job: "Mapping[str, Any]") -> "list[tuple[str, str]]":
         *(("warning", warning) for warning in job["warnings"]),
         ("progress", "" if job["status"] in FINAL else f"{job['progress']:.1%}, {facts(job)}"),
         ("archive", job["archive"]),
+        *(("sink", _sink_words(sink)) for sink in job.get("sink_deliveries", ())),
         ("files", "are being written" if job["files_pending"] else ""),
         ("breaker", "" if breaker["state"] == "closed" else f"{breaker['state']}: {breaker['reason']}"),
         ("used", f"{used['requests']:,} requests, {size(used['bytes_received'])}"),
@@ -156,6 +159,13 @@ def _facts(job: "Mapping[str, Any]") -> "list[tuple[str, str]]":
         ("finished", job["finished_at"] or ""),
     )
     return [(name, plain(str(value))) for name, value in found]
+
+
+def _sink_words(sink: "Mapping[str, Any]") -> str:
+    behind = f", {sink['behind']:,} behind" if sink["behind"] else ""
+    failed = f", {sink['failed']:,} failed" if sink["failed"] else ""
+    why = f": {sink['last_error']}" if sink["last_error"] and (sink["state"] != "done" or sink["failed"]) else ""
+    return f"{sink['sink']} {sink['state']}, {sink['delivered']:,} delivered{behind}{failed}{why}"
 
 
 ALIASES: Final[dict[str, Callable[..., None]]] = {

@@ -37,12 +37,23 @@ _ROWS_SHOWN = 10
 Scraper = Annotated[
     str | None,
     typer.Option(
-        help="site/task or site/task@version; default: the server's, builtin/page.", autocompletion=complete_scrapers
+        help="Scraper: site/task or site/task@version. Default: that of the server, builtin/page.",
+        autocompletion=complete_scrapers,
     ),
 ]
 Exports = Annotated[
     list[str] | None,
-    typer.Option("--export", metavar="TYPE:FORMAT", help="A file to be made at the end, as full:csv; may be repeated."),
+    typer.Option(
+        "--export", metavar="TYPE:FORMAT", help="Make this export when the job ends, e.g. full:csv; may be repeated."
+    ),
+]
+Sinks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sink",
+        metavar="NAME",
+        help="Deliver results to this sink while the job runs; may be repeated. '': to none. Default: the server's.",
+    ),
 ]
 
 
@@ -56,27 +67,43 @@ def create(
     source: ListWords = None,
     *,
     urls: AreUrls = False,
-    items_url: Annotated[str | None, typer.Option(help="A list at an address.")] = None,
-    sitemap: Annotated[str | None, typer.Option(help="A sitemap, an index of them, or a site that has one.")] = None,
-    start_url: Annotated[list[str] | None, typer.Option(help="Follow links from here; may be repeated.")] = None,
-    include: Annotated[list[str] | None, typer.Option(help="Addresses like /p/**; may be repeated.")] = None,
-    exclude: Annotated[list[str] | None, typer.Option(help="None of these; may be repeated.")] = None,
-    modified_since: Annotated[str | None, typer.Option(help="Pages of the sitemap not older, ISO 8601.")] = None,
-    depth: Annotated[int | None, typer.Option(help="Links from a start to the farthest page; default 1.")] = None,
-    any_site: Annotated[bool, typer.Option("--any-site", help="Follow links to other sites, too.")] = False,
-    links: Annotated[str | None, typer.Option(help="Field of the results that has the links.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Addresses taken at most.", min=1)] = None,
+    items_url: Annotated[str | None, typer.Option(help="Read the items from a list at this URL.")] = None,
+    sitemap: Annotated[str | None, typer.Option(help="Read URLs from this sitemap, sitemap index, or site.")] = None,
+    kafka_topic: Annotated[str | None, typer.Option(help="Read the items from this Kafka topic.")] = None,
+    kafka_group: Annotated[
+        str | None, typer.Option(help="Begin where this consumer group stands, and move it on.")
+    ] = None,
+    idle_seconds: Annotated[
+        float | None, typer.Option(help="Read the topic until no record came for this long; needs --limit.")
+    ] = None,
+    start_url: Annotated[list[str] | None, typer.Option(help="Follow links from this URL; may be repeated.")] = None,
+    include: Annotated[
+        list[str] | None, typer.Option(help="Take only URLs that match, e.g. /p/**; may be repeated.")
+    ] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Leave out URLs that match; may be repeated.")] = None,
+    modified_since: Annotated[
+        str | None, typer.Option(help="Take only sitemap entries modified since then (ISO 8601).")
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="Maximum number of links between a start URL and a page. Default: 1.")
+    ] = None,
+    any_site: Annotated[bool, typer.Option("--any-site", help="Also follow links to other sites.")] = False,
+    links: Annotated[str | None, typer.Option(help="Name of the result field that holds the links.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Maximum number of URLs.", min=1)] = None,
     scraper: Scraper = None,
-    profile: Annotated[Literal["site"] | None, typer.Option(help="Defaults for what is not given.")] = None,
-    name: Annotated[str, typer.Option(help="For people.")] = "",
-    owner: Annotated[str, typer.Option(help="Whose share of the workers it uses.")] = "",
-    priority: Annotated[Literal["high", "normal", "low"] | None, typer.Option(help="Against other jobs.")] = None,
-    lane: Annotated[str | None, typer.Option(help="Which workers take it.")] = None,
-    paused: Annotated[bool, typer.Option("--paused", help="Begin only with `jobs resume`.")] = False,
+    profile: Annotated[
+        Literal["site"] | None, typer.Option(help="Use the defaults for crawls of a whole site.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="Name to show in lists.")] = "",
+    owner: Annotated[str, typer.Option(help="Owner of the job. Owners share the workers fairly.")] = "",
+    priority: Annotated[Literal["high", "normal", "low"] | None, typer.Option(help="Priority among jobs.")] = None,
+    lane: Annotated[str | None, typer.Option(help="Lane: only workers of this lane run it.")] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Create it paused. `jobs resume` starts it.")] = False,
     policy: Policy = None,
     rate: Rate = None,
     export: Exports = None,
-    webhook: Annotated[str | None, typer.Option(help="Who is told: an address, a JSON object or @file.")] = None,
+    sink: Sinks = None,
+    webhook: Annotated[str | None, typer.Option(help="Webhook to notify: a URL, a JSON object or @file.")] = None,
     list_format: ListFormat = None,
     delimiter: Delimiter = None,
     names: Names = None,
@@ -87,31 +114,37 @@ def create(
     fields: Fields = None,
     bad_rows: BadRows = None,
     key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="The same key and call make one job.", show_default=False)
+        str | None,
+        typer.Option(
+            "--idempotency-key", help="Repeating a call with the same key creates no second job.", show_default=False
+        ),
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Show its progress until it ends.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show progress until the job ends.")] = False,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Wait for the end and write the results to this file (.csv, .xlsx, .json, …)."
+            "--output",
+            "-o",
+            help="Wait for the job to end, then write the results to this file (.csv, .xlsx, .json, …).",
         ),
     ] = None,
     kind: ExportType = None,
     strict: Strict = False,
-    show: Annotated[bool, typer.Option("--print", help="Print the call as JSON instead of making it.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Print the request as JSON instead of sending it.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Make a job and print its id: FILE.csv, FILE.jsonl, - (stdin), --urls, --items-url, --sitemap or --start-url."""
+    """Create a job and print its id. Its items come from FILE, - (stdin), --urls, --items-url, --sitemap,
+    --kafka-topic or --start-url."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.jobs.calls import JobTerms, Origin
-    from scrapeyard.cli.jobs.results import chosen_format
 
     origin = Origin(
         words=source or (),
         urls=urls,
         items_url=items_url,
         sitemap=sitemap,
+        kafka={"topic": kafka_topic, "group": kafka_group, "idle_seconds": idle_seconds},
         start_urls=start_url or (),
         include=include or (),
         exclude=exclude or (),
@@ -132,6 +165,7 @@ def create(
         policy=policy,
         rate=rate,
         exports=export or (),
+        sinks=sink,
         webhook=webhook,
         format=list_format,
         delimiter=delimiter,
@@ -146,18 +180,18 @@ def create(
     if show:
         _print_call(origin, terms)
         return
-    wish = {"type": kind, "format": chosen_format(output, None)}
-    server = Server(url)
-    job = _created(server, origin, terms, key)
-    if not (watch or output):
+    job = _created(server := Server(url), origin, terms, key)
+    if watch or output:
+        _await_end(server, job, output, kind, strict=strict, as_json=as_json)
+    else:
         _show(job, as_json)
-        return
-    _await_end(server, job, output, wish, strict=strict, as_json=as_json)
 
 
 def _check_end(output: Path | None, kind: str | None, *, is_awaited: bool, strict: bool) -> None:
+    from scrapeyard.cli.jobs.results import chosen_format
     from scrapeyard.errors import BadRequest
 
+    chosen_format(output, None)  # refuses a name that tells no format
     if strict and not is_awaited:
         raise BadRequest("--strict goes with --watch or -o")
     if kind is not None and output is None:
@@ -200,12 +234,12 @@ def _created(server: "Server", origin: "Origin", terms: "JobTerms", key: str | N
 
 
 def _await_end(
-    server: "Server", job: dict[str, Any], output: Path | None, wish: dict[str, Any], *, strict: bool, as_json: bool
+    server: "Server", job: dict[str, Any], output: Path | None, kind: str | None, *, strict: bool, as_json: bool
 ) -> None:
     """Watch the job to its end; then write its results where that was asked for, also those of a job that failed."""
     from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import end
-    from scrapeyard.cli.jobs.results import write_file
+    from scrapeyard.cli.jobs.results import chosen_format, write_file
     from scrapeyard.cli.jobs.watch import watched
 
     if not as_json:
@@ -213,7 +247,7 @@ def _await_end(
         sys.stdout.flush()
     ended = watched(server, job["id"])
     if output is not None and ended["counts"]["total"]:
-        write_file(server, ended, output, wish)
+        write_file(server, ended, output, {"type": kind, "format": chosen_format(output, None)})
     if as_json:
         show_json(ended)
     end(ended, strict=strict)
@@ -244,12 +278,13 @@ def append(
     given: Given = None,
     bad_rows: BadRows = None,
     key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="The same key and list add once.", show_default=False)
+        str | None,
+        typer.Option("--idempotency-key", help="Repeating a call with the same key adds nothing.", show_default=False),
     ] = None,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Add items to a job that has not ended: FILE.csv, FILE.jsonl, - (stdin) or --urls. Those it has are left out."""
+    """Add items from FILE, - (stdin) or --urls to a job that has not ended. Items that it has already are skipped."""
     from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.calls import JobTerms, Origin
 

@@ -17,15 +17,18 @@ _LOOK_SECONDS = 0.3
 _BINARY = ("xlsx", "parquet")
 ExportFormat = Annotated[
     Literal["csv", "xlsx", "json", "jsonl", "parquet"] | None,
-    typer.Option("--format", help="Of the file. Default: as -o says, else jsonl."),
+    typer.Option("--format", help="File format. Default: the one that -o names, otherwise jsonl."),
 ]
-NoBom = Annotated[bool, typer.Option("--no-bom", help="CSV without the mark by which Excel knows UTF-8.")]
+NoBom = Annotated[
+    bool, typer.Option("--no-bom", help="Write CSV without a byte order mark. Excel needs the mark to read UTF-8.")
+]
 Against = Annotated[
-    str | None, typer.Option(metavar="JOB_ID", help="With --type diff: compare with this job, not the crawl before.")
+    str | None,
+    typer.Option(metavar="JOB_ID", help="With --type diff: compare with this job instead of the previous crawl."),
 ]
 ExportFile = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="Write it to this file (.csv, .xlsx, .json, .jsonl or .parquet)."),
+    typer.Option("--output", "-o", help="Write to this file (.csv, .xlsx, .json, .jsonl or .parquet)."),
 ]
 
 
@@ -43,12 +46,12 @@ def results(
     form: ExportFormat = None,
     no_bom: NoBom = False,
     against: Against = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job to end first, and show its progress.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job to end, and show its progress.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """What the items came to, as one file or on stdout. Of a job that still runs: what has ended so far. With --json
-    the export's document goes to stdout, which then needs -o."""
+    """Write the results of a job to a file or to stdout. A job that still runs gives what has ended so far. With --json
+    and -o, the description of the file goes to stdout."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.listing import whole_id
     from scrapeyard.cli.common.output import show_json
@@ -81,15 +84,15 @@ def export(
     *,
     kind: ExportType = None,
     form: Annotated[
-        Literal["csv", "xlsx", "json", "jsonl", "parquet"], typer.Option("--format", help="Of the file.")
+        Literal["csv", "xlsx", "json", "jsonl", "parquet"], typer.Option("--format", help="File format.")
     ] = "csv",
     no_bom: NoBom = False,
     against: Against = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Until it is made.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the file is ready.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Have a file made of a job and kept on the server. Prints the export's id."""
+    """Make an export of a job and keep it on the server. Prints the id of the export."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.listing import whole_id
     from scrapeyard.cli.common.output import show_json

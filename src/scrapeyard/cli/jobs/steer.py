@@ -19,17 +19,17 @@ def pause(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) 
 
 
 def resume(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Go on with a job that was paused, by hand, its breaker or its budget."""
+    """Resume a job that was paused by hand, by its breaker or by its budget."""
     _show(_asked(url, job_id, "resume"), as_json)
 
 
 def cancel(
     job_id: JobId,
-    kill: Annotated[bool, typer.Option("--kill", help="End items that run, too.")] = False,
+    kill: Annotated[bool, typer.Option("--kill", help="Kill the items that are running.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """End a job: what was not handed out is cancelled, what runs ends by itself, or with --kill at once."""
+    """Cancel a job. Items that run may finish, unless --kill is given; all others are cancelled."""
     _show(_asked(url, job_id, "cancel", mode="kill" if kill else "drain"), as_json)
 
 
@@ -38,17 +38,25 @@ def redrive(
     *,
     status: Annotated[
         list[str] | None,
-        typer.Option(help="success, error, cancelled; may be repeated. Default: errors, and whatever was cancelled."),
+        typer.Option(
+            help="Items with this status: success, error or cancelled; may be repeated. Default: error and cancelled."
+        ),
     ] = None,
-    exit_reason: Annotated[list[str] | None, typer.Option(help="As fetch_timeout; may be repeated.")] = None,
-    site: Annotated[list[str] | None, typer.Option(help="A registrable domain; may be repeated.")] = None,
-    item: Annotated[list[str] | None, typer.Option(help="An item by its id; may be repeated.")] = None,
-    scraper: Annotated[str | None, typer.Option(help="Run them by this version from now on.")] = None,
-    policy: Annotated[str | None, typer.Option(help="Changes of the policy, as a JSON object or @file.")] = None,
+    exit_reason: Annotated[
+        list[str] | None, typer.Option(help="Items that ended for this reason, e.g. fetch_timeout; may be repeated.")
+    ] = None,
+    site: Annotated[
+        list[str] | None, typer.Option(help="Items of this site, e.g. shop.example; may be repeated.")
+    ] = None,
+    item: Annotated[list[str] | None, typer.Option(help="The item with this id; may be repeated.")] = None,
+    scraper: Annotated[
+        str | None, typer.Option(help="Run the job with this version of the scraper from now on.")
+    ] = None,
+    policy: Annotated[str | None, typer.Option(help="Changes to the policy, as a JSON object or @file.")] = None,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Run items again that ended: those that fit every filter."""
+    """Run items again that have ended. An item must match every filter."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.inputs import read_object
     from scrapeyard.cli.common.output import show_json

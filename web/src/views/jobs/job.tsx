@@ -6,12 +6,13 @@ import { type LiveEvent, useLive } from "#/api/live";
 import { useAddress } from "#/kit/address";
 import { Copy, Head, Problem, Skeleton, Status, Tabs, Time } from "#/kit/base";
 import { number, percent, useWords } from "#/words";
-import type { JobDocument } from "#client";
+import type { WholeJobDocument } from "#client";
 import { FINAL, titleOf } from ".";
 import { Acts } from "./acts";
 import { Exports } from "./exports";
 import { Items } from "./items";
 import { Counts, ended, Pace, Why } from "./panels";
+import { Sinks } from "./sinks";
 import { own } from "./words";
 
 const USAGE_MS = 5000;
@@ -29,22 +30,23 @@ export default function Job({ job_id }: { job_id: string }) {
   const found = useCall("get_job", { path });
   const job = found.data;
   const isOver = job ? FINAL.includes(job.status) && !job.files_pending : false;
+  const isDelivered = isOver && !job?.sink_deliveries.some((one) => one.state === "active");
   useEffect(() => {
-    if (isOver) return;
+    if (isDelivered) return;
     // the stream tells the counts; what was used and what the site answered is asked for. The query's own interval
     // begins anew with every event, and would never end
     const again = () => void cache.invalidateQueries({ queryKey: ["get_job", { path }] });
     const timer = setInterval(again, USAGE_MS);
     return () => clearInterval(timer);
-  }, [job_id, isOver]);
+  }, [job_id, isDelivered]);
   const [told, setTold] = useState<Told[]>([]);
   const flow = useLive(job ? `/api/jobs/${job_id}/stream` : null, (events: LiveEvent[]) => {
     const last = events.findLast((event) => event.name === "progress");
     if (last)
       cache.setQueryData(
         ["get_job", { path }],
-        (now: JobDocument | undefined) =>
-          now && { ...now, ...(last.data as Partial<JobDocument>), breaker: now.breaker },
+        (now: WholeJobDocument | undefined) =>
+          now && { ...now, ...(last.data as Partial<WholeJobDocument>), breaker: now.breaker },
       );
     if (events.some((event) => event.name !== "progress"))
       void cache.invalidateQueries({ queryKey: ["get_job", { path }] });
@@ -107,6 +109,9 @@ export default function Job({ job_id }: { job_id: string }) {
         tabs={[
           { id: "items", name: `${w.tabItems} ${number(job.counts.total)}`, body: () => <Items job={job} /> },
           { id: "exports", name: w.tabExports, body: () => <Exports job={job} /> },
+          ...(job.sinks.length
+            ? [{ id: "sinks", name: `${w.tabSinks} ${number(job.sinks.length)}`, body: () => <Sinks job={job} /> }]
+            : []),
           { id: "log", name: w.tabLog, body: () => <Events told={told} /> },
           {
             id: "policy",
