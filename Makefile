@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 UV := $(BIN)/python -m uv
 SCRAPERS ?= examples/scrapers
 RUNS ?= 10
+# Files or folders of tests; none means all.
+TESTS ?=
 PAGE := src/scrapeyard/gateway/built
 PAGE_SOURCES := $(shell find web clients/typescript/src -type f -not -path '*/node_modules/*' 2>/dev/null)
 # Sandboxes, exports and state machines take most of the time of these folders.
@@ -47,11 +49,11 @@ test-quick: lint  ## checks and the tests that need no server and no browser
 # The types are checked beside the tests: many of those wait, and from a new clone it takes one core half a minute.
 all-tests: $(VENV)/.test-installed compiled-tests test-browser test-prometheus page page-check
 	@$(PYTHON) web/build.py test || { code=$$?; $(WITHOUT_NODE); }
-	PAGE_PICTURES=build/page-pictures $(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
+	PAGE_PICTURES=build/page-pictures $(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 # In a new clone each of the five would compile all tests at the same time, which takes a core six seconds.
 compiled-tests: $(VENV)/.test-installed
-	@said=$$($(BIN)/python -m pytest --collect-only -qq 2>&1) || { echo "$$said"; exit 1; }
+	@said=$$($(BIN)/python -m pytest --collect-only -qq $(TESTS) 2>&1) || { echo "$$said"; exit 1; }
 
 # Without a browser its tests are skipped. Root gets one by apt, if that takes no longer than five minutes.
 test-browser: $(VENV)/.test-installed
@@ -115,6 +117,12 @@ upgrade-test: $(VENV)/.test-installed  ## run the version before (FROM=tag or co
 BASE ?=
 image-test: $(VENV)/.test-installed page  ## build the image on BASE, or on a Debian of its own, start it and scrape in it (root, podman)
 	$(BIN)/python -m tests.deployment.image $(if $(BASE),--base $(BASE))
+
+compose-test: $(VENV)/.test-installed build/deploy-check/.installed page  ## start deploy/compose.yaml in a Docker engine of its own, use it and kill parts (root)
+	$(BIN)/python -m tests.deployment.compose
+
+systemd-test: $(VENV)/.test-installed page  ## start the units of deploy/systemd under systemd, use them and kill them (root, systemd-nspawn)
+	$(BIN)/python -m tests.deployment.units
 
 TARGET ?= browser
 image: page  ## build the image scrapeyard:local with docker; TARGET=lean leaves Chromium out
@@ -187,4 +195,4 @@ $(VENV)/.docs-installed: $(VENV)/.installed requirements/docs.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/docs.txt
 	@touch $@
 
-.PHONY: help up page page-check install test all-tests compiled-tests test-browser test-prometheus test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos scale upgrade-test image image-test deploy-check soak docs pictures page-pictures wheel sbom lock clean
+.PHONY: help up page page-check install test all-tests compiled-tests test-browser test-prometheus test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos scale upgrade-test image image-test compose-test systemd-test deploy-check soak docs pictures page-pictures wheel sbom lock clean

@@ -12,14 +12,13 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.deployment.commands import answers, do, missing, say, started
 from tests.leaks import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +29,7 @@ TARGETS = ("lean", "browser")
 WALLS = ("namespaces", "root", "user", "landlock", "seccomp", "rlimits")
 _PORT = 18_765
 _PLACE = ["--root", str(HERE / "store"), "--runroot", str(HERE / "run")]
-_PODMAN = ["podman", *_PLACE, "--runtime", "runc", "--cgroup-manager", "cgroupfs"]
+PODMAN = ["podman", *_PLACE, "--runtime", "runc", "--cgroup-manager", "cgroupfs"]
 _RUN = [
     *("run", "--rm", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "all"),
     *("--security-opt", "no-new-privileges", "--network", "host", "--shm-size", "512m"),
@@ -44,41 +43,35 @@ def main() -> int:
     parser.add_argument("--target", choices=TARGETS, action="append", help="build these alone")
     parser.add_argument("--base", default="", help="a base image that is at hand")
     options = parser.parse_args()
-    if missing := _missing(options.base):
-        _say(f"The image is not tested: {missing}.")
+    if why := missing(*(TOOLS[:3] if options.base else TOOLS)):
+        say(f"The image is not tested: {why}.")
         return 0
-    HERE.mkdir(parents=True, exist_ok=True)
-    base = options.base or _bootstrapped()
     for target in options.target or TARGETS:
-        _build(target, base)
-        _say(f"{target}: {_size(target) / 1e6:,.0f} MB, on a base of {_size('base') / 1e6:,.0f} MB")
+        build(target, options.base)
+        say(f"{target}: {_size(target) / 1e6:,.0f} MB, on a base of {_size('base') / 1e6:,.0f} MB")
         _check(target)
     return 0
 
 
-def _missing(base: str) -> str:
-    if os.geteuid() != 0:
-        return "only root may build it here"
-    tools = [tool for tool in TOOLS if not shutil.which(tool) and (tool != "debootstrap" or not base)]
-    return f"no {', '.join(tools)}; apt-get install {' '.join(tools)}" if tools else ""
-
-
 def _bootstrapped() -> str:
     name = "localhost/scrapeyard:base"
-    if subprocess.run([*_PODMAN, "image", "exists", name], check=False).returncode:
+    if subprocess.run([*PODMAN, "image", "exists", name], check=False).returncode:
         folder = HERE / "root"
         shutil.rmtree(folder, ignore_errors=True)
-        _do("debootstrap", "--variant=minbase", "bookworm", str(folder))
+        do("debootstrap", "--variant=minbase", "bookworm", str(folder))
         for left in ((folder / "var/cache/apt/archives").glob("*.deb"), (folder / "var/lib/apt/lists").glob("*_*")):
             for path in left:
                 path.unlink()
         with subprocess.Popen(["tar", "-C", str(folder), "-c", "."], stdout=subprocess.PIPE) as packed:
-            subprocess.run([*_PODMAN, "import", "-", name], stdin=packed.stdout, check=True, capture_output=True)
+            subprocess.run([*PODMAN, "import", "-", name], stdin=packed.stdout, check=True, capture_output=True)
         shutil.rmtree(folder)
     return name
 
 
-def _build(target: str, base: str) -> None:
+def build(target: str, base: str = "") -> str:
+    """Build the target on a base image, or on a Debian of its own; the name of the image."""
+    HERE.mkdir(parents=True, exist_ok=True)
+    base = base or _bootstrapped()
     began = time.monotonic()
     words = ["--isolation", "chroot", "--network", "host", "--layers", "--build-arg", f"BASE={base}"]
     place = ["-f", "deploy/Dockerfile", "--target", target, "-t", f"localhost/scrapeyard:{target}", "."]
@@ -86,7 +79,8 @@ def _build(target: str, base: str) -> None:
         command = ["buildah", *_PLACE, "bud", *words, *_trust(), *place]
         built = subprocess.run(command, cwd=ROOT, stdout=log, stderr=log, check=False)
     assert built.returncode == 0, (HERE / f"{target}.log").read_text()[-3000:]
-    _say(f"{target}: built in {time.monotonic() - began:.0f} s")
+    say(f"{target}: built in {time.monotonic() - began:.0f} s")
+    return f"localhost/scrapeyard:{target}"
 
 
 def _trust() -> list[str]:
@@ -101,7 +95,7 @@ def _trust() -> list[str]:
 
 
 def _size(target: str) -> int:
-    told = _do(*_PODMAN, "image", "inspect", f"localhost/scrapeyard:{target}", "--format", "{{.Size}}")
+    told = do(*PODMAN, "image", "inspect", f"localhost/scrapeyard:{target}", "--format", "{{.Size}}")
     return int(told)
 
 
@@ -110,12 +104,12 @@ def _check(target: str) -> None:
     assert [stands[f"wall {wall}"]["state"] for wall in WALLS] == ["ok"] * len(WALLS), stands
     assert not [each for each in stands.values() if each["state"] == "fail"], stands
     assert ("sandbox and network namespace" in stands["browser"]["detail"]) == (target == "browser"), stands["browser"]
-    _say(f"{target}: doctor finds every wall under {PROFILE.name}; {stands['browser']['detail']}")
+    say(f"{target}: doctor finds every wall under {PROFILE.name}; {stands['browser']['detail']}")
     bare = _doctor(target, _without_namespaces())
     assert bare["wall namespaces"]["state"] == "warn", bare
     assert "seccomp" in bare["wall namespaces"]["remedy"], bare
     assert bare["child"]["state"] != "fail", bare["child"]
-    _say(f"{target}: without namespaces doctor tells {_missing_walls(bare)}, and scripts run")
+    say(f"{target}: without namespaces doctor tells {_missing_walls(bare)}, and scripts run")
     _serve(target)
 
 
@@ -124,7 +118,7 @@ def _missing_walls(found: dict[str, dict[str, str]]) -> str:
 
 
 def _doctor(target: str, profile: Path) -> dict[str, dict[str, str]]:
-    command = [*_PODMAN, *_RUN, "--security-opt", f"seccomp={profile}", f"localhost/scrapeyard:{target}"]
+    command = [*PODMAN, *_RUN, "--security-opt", f"seccomp={profile}", f"localhost/scrapeyard:{target}"]
     done = subprocess.run([*command, "doctor", "--json"], capture_output=True, text=True, timeout=600, check=False)
     assert done.stdout.startswith("["), done.stderr
     return {finding["check"]: finding for finding in json.loads(done.stdout)}
@@ -145,62 +139,36 @@ def _serve(target: str) -> None:
     name = f"scrapeyard-image-test-{os.getpid()}"
     with _container(name, target) as log:
         key = until(lambda: re.search(r"\bsy_\S+", log.read_text()), "the admin key")[0]
-        until(lambda: _answers(f"http://127.0.0.1:{_PORT}/api/ready"), "an answer")
+        until(lambda: answers(f"http://127.0.0.1:{_PORT}/api/ready"), "an answer")
         assert _inside(name, "id", "-u").strip() == "10001"
         assert "Read-only" in _inside(name, "sh", "-c", "touch /opt/x 2>&1; true")
-        shop = [*_PODMAN, "exec", name, "scrapeyard", "demo-site", "--port", str(_PORT + 1)]
-        with _started(shop):
-            until(lambda: _answers(f"http://127.0.0.1:{_PORT + 1}/"), "the shop")
+        shop = [*PODMAN, "exec", name, "scrapeyard", "demo-site", "--port", str(_PORT + 1)]
+        with started(shop):
+            until(lambda: answers(f"http://127.0.0.1:{_PORT + 1}/"), "the shop")
             server = ("--server", f"http://127.0.0.1:{_PORT}")
             page = f"http://127.0.0.1:{_PORT + 1}/product/1"
             command = ["env", f"SCRAPEYARD_KEY={key}", "scrapeyard", "scrape", page, *server, "--json"]
             told = json.loads(_inside(name, *command))
             assert told["status"] == "succeeded", told
             assert told["result"]["title"], told
-            _say(f"{target}: `up` answers as user 10001 with a read-only root, and scraped {told['result']['title']!r}")
+            say(f"{target}: `up` answers as user 10001 with a read-only root, and scraped {told['result']['title']!r}")
 
 
 @contextlib.contextmanager
 def _container(name: str, target: str) -> Iterator[Path]:
     log = HERE / "up.log"
     words = ["--name", name, "--security-opt", f"seccomp={PROFILE}", "--env", "SCRAPEYARD_HTTP__ALLOW_PRIVATE=true"]
-    command = [*_PODMAN, *_RUN, *words, f"localhost/scrapeyard:{target}", "up", "--port", str(_PORT)]
+    command = [*PODMAN, *_RUN, *words, f"localhost/scrapeyard:{target}", "up", "--port", str(_PORT)]
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
         try:
             yield log
         finally:
-            subprocess.run([*_PODMAN, "stop", "--time", "40", name], capture_output=True, check=False)
+            subprocess.run([*PODMAN, "stop", "--time", "40", name], capture_output=True, check=False)
             process.wait(PATIENCE)
 
 
-@contextlib.contextmanager
-def _started(command: list[str]) -> Iterator[None]:
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            yield
-        finally:
-            process.send_signal(signal.SIGTERM)
-
-
 def _inside(name: str, *command: str) -> str:
-    return _do(*_PODMAN, "exec", name, *command)
-
-
-def _do(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
-    assert done.returncode == 0, f"{' '.join(command[-6:])}: {done.stderr[-3000:] or done.stdout[-3000:]}"
-    return done.stdout
-
-
-def _answers(url: str) -> bool:
-    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:
-        return bool(answer.status == 200)
-    return False
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    return do(*PODMAN, "exec", name, *command)
 
 
 if __name__ == "__main__":

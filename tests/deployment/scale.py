@@ -17,6 +17,7 @@ from pathlib import Path
 from tests.chaos import jobs
 from tests.chaos.disturb import LEASE
 from tests.chaos.load import Account, Load, settle
+from tests.deployment.commands import say
 from tests.deployment.hosts import Hosts, missing
 from tests.job_calls import Jobs, Watcher
 from tests.leaks import PATIENCE
@@ -35,13 +36,13 @@ class SpreadCluster(Cluster):
     """A cluster whose every process is on a host of its own. `away` names the hosts that are cut off."""
 
     def __init__(self, hosts: Hosts, environment: Mapping[str, str]) -> None:
-        super().__init__(gateways=0, workers=0, dispatchers=0, environment=environment)
+        for name in HOSTS:
+            hosts.add(name)
+        valkey = ValkeyServer(host=hosts.address("valkey"), before=hosts.inside("valkey"))
+        super().__init__(gateways=0, workers=0, dispatchers=0, environment=environment, broker=valkey)
         self.hosts = hosts
         self.away: set[str] = set()
         self.on: dict[str, Program] = {}
-        for name in HOSTS:
-            hosts.add(name)
-        self.valkey = ValkeyServer(host=hosts.address("valkey"), before=hosts.inside("valkey"))
         self.postgres.close()
         self.postgres = PostgresServer(host=hosts.address("postgres"), before=hosts.inside("postgres"))
         self._stack.callback(self.postgres.close)
@@ -74,7 +75,7 @@ class SpreadCluster(Cluster):
         away = [f"http://{self.hosts.address(name)}:" for name in self.away]
         return [url for url in super().urls if not url.startswith(tuple(away))] if away else super().urls
 
-    async def kill(self, name: str) -> None:
+    async def restart(self, name: str) -> None:
         """kill -9, and start anew."""
         if name in self.on:
             await asyncio.to_thread(self.on[name].kill)
@@ -82,7 +83,7 @@ class SpreadCluster(Cluster):
             if name.startswith("gateway"):
                 await asyncio.to_thread(self.ready, self.on[name])
             return
-        server = self.valkey if name == "valkey" else self.postgres
+        server = self.broker if name == "valkey" else self.postgres
         for work in (server.stop, server.start):
             await asyncio.get_running_loop().run_in_executor(self.hands, work)
 
@@ -106,14 +107,14 @@ def main() -> int:
     parser.add_argument("--way", choices=("kill", "cut"), action="append", help="hurt in these ways alone")
     options = parser.parse_args()
     if why := missing():
-        _say(f"The scale test is left out: {why}.")
+        say(f"The scale test is left out: {why}.")
         return 0
-    _say(f"load before {os.getloadavg()[0]:.1f}, cores {os.cpu_count()}")
+    say(f"load before {os.getloadavg()[0]:.1f}, cores {os.cpu_count()}")
     with Hosts() as hosts, SpreadCluster(hosts, LEASE) as cluster:
         faults = asyncio.run(_drive(cluster, options))
     for fault in faults:
-        _say(f"FAULT {fault}")
-    _say(f"{len(faults)} faults")
+        say(f"FAULT {fault}")
+    say(f"{len(faults)} faults")
     return 1 if faults else 0
 
 
@@ -129,25 +130,20 @@ async def _drive(cluster: SpreadCluster, options: argparse.Namespace) -> list[st
             for way in options.way or ("kill", "cut"):
                 await load.accepted(3)
                 hurt = time.monotonic()
-                await (cluster.kill(name) if way == "kill" else cluster.cut_off(name, options.away))
+                await (cluster.restart(name) if way == "kill" else cluster.cut_off(name, options.away))
                 await load.accepted(3)
                 came_to.hurts.append(f"{way} {name}")
-                _say(f"{way} {name}: calls are accepted {time.monotonic() - hurt:.1f} s after it began")
+                say(f"{way} {name}: calls are accepted {time.monotonic() - hurt:.1f} s after it began")
         load.stop()
         calls = await calling
         await asyncio.to_thread(cluster.wait_until_up)
         await asyncio.to_thread(jobs.settle_job, cluster, job_id, came_to, PATIENCE * 5)
         account: Account = await settle(cluster.urls[0], calls, PATIENCE)
     came_to.seconds, came_to.samples = time.monotonic() - began, watcher.samples
-    _say(account.summary("calls"))
-    _say(came_to.summary("job"))
-    _say(f"workers at the end: {len(running(cluster.workers))}")
+    say(account.summary("calls"))
+    say(came_to.summary("job"))
+    say(f"workers at the end: {len(running(cluster.workers))}")
     return [*account.faults, *came_to.faults, *watcher.faults]
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

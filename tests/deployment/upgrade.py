@@ -17,6 +17,7 @@ from pathlib import Path
 from tests.chaos import jobs
 from tests.chaos.disturb import LEASE
 from tests.chaos.load import Account, Load, settle
+from tests.deployment.commands import say
 from tests.job_calls import Jobs, Watcher
 from tests.leaks import PATIENCE, until
 from tests.programs import ROOT, Cluster, Program
@@ -68,12 +69,12 @@ def main() -> int:
     options = parser.parse_args()
     ref = _git("rev-parse", "--short", f"{options.ref or _before()}^{{commit}}")
     old = _installed(ref)
-    _say(f"from {ref} (schema {_schema(ref)}) to {_git('describe', '--always', '--dirty')} (schema {_schema()})")
+    say(f"from {ref} (schema {_schema(ref)}) to {_git('describe', '--always', '--dirty')} (schema {_schema()})")
     with MixedCluster(old) as cluster:
         faults = asyncio.run(_drive(cluster, options.items))
     for fault in faults:
-        _say(f"FAULT {fault}")
-    _say(f"{len(faults)} faults")
+        say(f"FAULT {fault}")
+    say(f"{len(faults)} faults")
     return 1 if faults else 0
 
 
@@ -86,20 +87,20 @@ async def _drive(cluster: MixedCluster, items: int) -> list[str]:
     with Watcher(lambda: cluster.urls, [job_id]).watching() as watcher:
         await load.accepted(5)
         await asyncio.to_thread(cluster.start, "new")
-        _say("both versions run")
+        say("both versions run")
         await load.accepted(10)
         faults = await asyncio.to_thread(_both_work, cluster)
         for role in ("dispatcher", "worker", "gateway"):
             await asyncio.to_thread(cluster.of["old", role].stop)
             await load.accepted(5)
-            _say(f"the old {role} is gone")
+            say(f"the old {role} is gone")
         load.stop()
         calls = await calling
         await asyncio.to_thread(jobs.settle_job, cluster, job_id, came_to, PATIENCE * 3)
         account: Account = await settle(cluster.urls[0], calls, PATIENCE)
     came_to.seconds, came_to.samples = time.monotonic() - began, watcher.samples
-    _say(account.summary("calls"))
-    _say(came_to.summary("job"))
+    say(account.summary("calls"))
+    say(came_to.summary("job"))
     return [*faults, *account.faults, *came_to.faults, *watcher.faults]
 
 
@@ -180,11 +181,6 @@ def _do(*command: str) -> str:
     if done.returncode:
         raise SystemExit(f"{' '.join(command[:6])} …: {done.stderr[-2000:]}")
     return done.stdout
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":
