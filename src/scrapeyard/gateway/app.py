@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from scrapeyard.gateway import cache, extraction, forgetting, projects, proxies, secrets, sites, usage, webhooks
+from scrapeyard.gateway import cache, extraction, forgetting, projects, proxies, secrets, sinks, sites, usage, webhooks
 from scrapeyard.gateway.audit import routes as audit
 from scrapeyard.gateway.audit.addresses import CallerAddresses
 from scrapeyard.gateway.audit.middleware import REQUEST_ID, Audited
@@ -23,6 +23,7 @@ from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.document.describe import describe
 from scrapeyard.gateway.doors.door import CompatibleDoors, Door
 from scrapeyard.gateway.doors.firecrawl.door import FirecrawlDoor
+from scrapeyard.gateway.doors.firecrawl.watching import FirecrawlWatching
 from scrapeyard.gateway.doors.flaresolverr import FlareSolverrDoor
 from scrapeyard.gateway.doors.scrapy.scrapyd import ScrapydDoor
 from scrapeyard.gateway.doors.scrapy.scrapyrt import ScrapyrtDoor
@@ -62,7 +63,7 @@ ROUTERS = (
     crawls.router,
     extraction.router,
     *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
-    *(schedules.router, webhooks.router),
+    *(sinks.router, schedules.router, webhooks.router),
     *(
         scrapers.router,
         channels.router,
@@ -139,6 +140,8 @@ def application(gateway: Gateway) -> FastAPI:
     app.add_middleware(RequestMetrics, metrics=gateway.metrics)
     doors = [DOORS[name](gateway.services.settings) for name in settings.doors]
     app.add_middleware(CompatibleDoors, doors=doors, max_body=int(settings.max_body_mb * 2**20))
+    if "firecrawl" in settings.doors:
+        app.add_middleware(FirecrawlWatching)
     _document(app, gateway)
     return app
 

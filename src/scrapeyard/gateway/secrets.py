@@ -14,7 +14,7 @@ from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.model.instants import instant
 from scrapeyard.repository.trust.secrets import MAX_VALUE
-from scrapeyard.store.ports.secrets import StoredSecret
+from scrapeyard.store.ports.keys import StoredSecret
 
 MAX_SECRETS = 10_000
 

@@ -48,7 +48,7 @@ class SiteCall(BaseModel):
     breaker_ratio: float | None = Field(None, gt=0, le=1, description="Share of failures among the last that does.")
     breaker_seconds: float | None = Field(None, gt=0, le=86_400, description="For how long.")
     robots: RobotsMode | None = Field(None, description="What its robots.txt means unless the call says.")
-    note: str = Field("", max_length=2000, pattern=r"^[^\x00]*$", description="For people.")
+    note: str = Field("", max_length=2000, pattern=r"^[^\x00]*$", description="Note for other operators.")
 
 
 _CALL = SiteCall.model_json_schema()["properties"]

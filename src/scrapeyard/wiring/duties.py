@@ -1,6 +1,7 @@
-"""Builds, from the settings, the dispatcher's duties that need more than the store: schedules and webhooks."""
+"""Builds, from the settings, the dispatcher's duties that need more than the store: schedules, webhooks, sinks."""
 
 import time
+from typing import TYPE_CHECKING
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.dispatch.alerts.alerts import Alerts
@@ -10,6 +11,8 @@ from scrapeyard.dispatch.feeding.halting import ClientHalt
 from scrapeyard.dispatch.schedules.schedules import Schedules
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.errors import SettingsInvalid
+from scrapeyard.extras import missing
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs.admission import Lanes, RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling
@@ -18,16 +21,24 @@ from scrapeyard.gateway.schedules.starting import TemplateStarter
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.model import new_id
 from scrapeyard.queues.port import Queue
+from scrapeyard.redis.outage import Outage
 from scrapeyard.repository.port import Catalogue
+from scrapeyard.results.sinks.delivery import SinkDeliveries
 from scrapeyard.settings import Settings
+from scrapeyard.store.ports.store import DurableStore, Store
 from scrapeyard.store.recorder import Recorder
-from scrapeyard.store.sql import SqlStore
+from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.metrics import Metrics
+from scrapeyard.wiring.backends import make_masking, make_sink
 from scrapeyard.wiring.engine import Up
+
+if TYPE_CHECKING:
+    from scrapeyard.dispatch.events.stream import EventStream
 
 
 async def start_schedules(
     settings: Settings,
-    store: SqlStore,
+    store: Store,
     queue: Queue,
     *,
     recorder: Recorder,
@@ -58,7 +69,7 @@ async def start_schedules(
     return schedules
 
 
-async def start_webhooks(settings: Settings, store: SqlStore, up: Up) -> Webhooks:
+async def start_webhooks(settings: Settings, store: Store, up: Up) -> Webhooks:
     """The duty that sends webhooks, with its own HTTP engine. Raises SettingsInvalid."""
     engine = make_webhook_engine(settings)
     await up(engine.start, engine.stop)
@@ -68,7 +79,45 @@ async def start_webhooks(settings: Settings, store: SqlStore, up: Up) -> Webhook
     return webhooks
 
 
-def make_alerts(settings: Settings, store: SqlStore, queue: Queue) -> Alerts:
+async def start_events(settings: Settings, store: DurableStore, metrics: Metrics, up: Up) -> "EventStream | None":
+    """The duty that sends lifecycle events to Kafka; None if the settings name no cluster. Raises SettingsInvalid."""
+    url = settings.events.url.get_secret_value()
+    if not url:
+        return None
+    if words := missing("kafka"):
+        raise SettingsInvalid(f"events.url: {words}")
+    if store.lifecycle is None:
+        raise SettingsInvalid("events.url: this kind of database_url has no feed of changes; take PostgreSQL or SQLite")
+    from scrapeyard.dispatch.events.stream import EventStream  # noqa: PLC0415 - an extra
+    from scrapeyard.kafka.address import KafkaAddress  # noqa: PLC0415 - as above
+    from scrapeyard.kafka.link import KafkaLink  # noqa: PLC0415 - as above
+
+    log = get_log("events")
+    outage = Outage(
+        away=lambda error, seconds: log.warning("events.away", error=error, retry_seconds=seconds),
+        back=lambda seconds: log.info("events.back", away_seconds=seconds),
+        ends_on_stop=True,
+    )
+    link = KafkaLink(KafkaAddress(url, "events.url", str(settings.queue.ca_file or "")), outage, idempotent=True)
+    stream = EventStream(
+        settings.events, link, lifecycle=store.lifecycle, jobs=store.jobs, state=store.state, metrics=metrics
+    )
+    await up(stream.start, stream.stop)
+    return stream
+
+
+async def start_sinks(settings: Settings, store: Store, blobs: Blobs, metrics: Metrics, up: Up) -> SinkDeliveries:
+    """The duty that delivers results to sinks. Raises SettingsInvalid; a sink that is away does not matter."""
+    sinks = {target.name: make_sink(settings, target) for target in settings.sinks.targets}
+    for sink in sinks.values():
+        await up(sink.start, sink.stop)
+    masking = make_masking(settings, store.sealer)
+    duty = SinkDeliveries(settings.sinks, sinks, store, blobs, time.time, masking=masking, metrics=metrics)
+    await up(duty.start, duty.stop)
+    return duty
+
+
+def make_alerts(settings: Settings, store: Store, queue: Queue) -> Alerts:
     """The duty that evaluates the rules of alerts."""
     return Alerts(settings, store.alerts, AlertRules(settings, store, queue, time.time), time.time)
 

@@ -18,7 +18,7 @@ from scrapeyard.results.early_files import BEGIN, FINISH, FRAMING, VOID, EarlyFi
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
 from scrapeyard.settings import Settings
-from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import configure
 from scrapeyard.wiring.backends import make_blobs, make_masking, make_store
 from scrapeyard.wiring.starting import build_type_info
@@ -39,9 +39,10 @@ def main() -> None:
         letter, body = FRAMING.read(sys.stdin.buffer)
         if letter == BEGIN:
             asyncio.run(_serve(msgspec.msgpack.decode(body, type=FilesPlan)))
+    os._exit(0)  # a thread of obstore that still gives an answer back would abort the interpreter at its end
 
 
-async def start_early_files(settings: Settings, store: SqlStore, finisher: Finisher, up: "Up") -> EarlyFiles:
+async def start_early_files(settings: Settings, store: Store, finisher: Finisher, up: "Up") -> EarlyFiles:
     """The parent's side."""
     early = EarlyFiles(store, finisher, settings_bytes(settings), settings.jobs.early_files_from_here, time.time)
     await up(early.start, early.stop)
@@ -72,7 +73,7 @@ async def _serve(plan: FilesPlan) -> None:
         await store.stop()
 
 
-async def _follow(settings: Settings, store: SqlStore, job_id: str) -> None:
+async def _follow(settings: Settings, store: Store, job_id: str) -> None:
     blobs = make_blobs(settings, store.sealer)
     exporter = Exporter(store, blobs, time.time, make_masking(settings, store.sealer))
     finisher = Finisher(store, blobs, exporter, time.time)

@@ -13,7 +13,7 @@ from scrapeyard.model.audit import AuditCheck, AuditFault, command_entry
 from scrapeyard.sealing.masters import CommandMasters, FileMasters
 from scrapeyard.sealing.port import Masters, WrappedKey
 from scrapeyard.settings import Settings, load
-from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.ports.store import DurableStore
 from scrapeyard.wiring.backends import make_masters, make_store
 from scrapeyard.wiring.data_folder import make_pepper
 
@@ -40,7 +40,7 @@ async def rotate(settings: Settings) -> str:
         await store.stop()
 
 
-async def _rotate(store: SqlStore, masters: Masters) -> str:
+async def _rotate(store: DurableStore, masters: Masters) -> str:
     kept = await store.data_keys.all()
     masters.prepare(kept)
     plain = [(key, masters.unwrap(key)) for key in kept]
@@ -83,7 +83,7 @@ async def check_audit(expected: tuple[int, str] | None = None) -> AuditCheck:
 class LocalKeys:
     """The keys of one database. What a command changes stands in the audit, as `local:USER`."""
 
-    def __init__(self, ring: KeyRing, store: SqlStore) -> None:
+    def __init__(self, ring: KeyRing, store: DurableStore) -> None:
         self.ring = ring
         self._store = store
 

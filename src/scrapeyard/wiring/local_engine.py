@@ -16,7 +16,7 @@ from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import adopt_kept
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.settings import Settings
-from scrapeyard.store.written import WrittenOverrides, read_written
+from scrapeyard.store.database.written import WrittenOverrides, read_written
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.wiring.data_folder import DATABASE
 from scrapeyard.wiring.pipeline import Engine, Shared, assemble, near_pages

@@ -122,9 +122,13 @@ class Engine:
         from the cache inwards."""
         began, site = time.perf_counter(), ""
         try:
-            context = self._context(request, caller)
-            if isinstance(context, FetchFailed):
-                raise await self._first_error(context, request, caller)
+            try:
+                if request.headers:
+                    check_headers(request.headers)
+                context = FetchContext.of(request, caller, self._sites)
+            except FetchFailed:
+                await self._check_first(request, caller)
+                raise
             site = context.site
             response = await self._cached(context)
         except FetchFailed as error:
@@ -133,18 +137,10 @@ class Engine:
         self._counted.brought(site, response, began)
         return response
 
-    def _context(self, request: FetchRequest, caller: Caller) -> FetchContext | FetchFailed:
-        try:
-            check_headers(request.headers)
-            return FetchContext.of(request, caller, self._sites)
-        except FetchFailed as error:
-            return error
-
-    async def _first_error(self, error: FetchFailed, request: FetchRequest, caller: Caller) -> FetchFailed:
-        """A used-up budget is the first error that a script sees."""
+    async def _check_first(self, request: FetchRequest, caller: Caller) -> None:
+        """Raises FetchFailed (`fetch_budget`): a used-up budget is the first error that a script sees."""
         if not self._cached.concerns(request, caller):
             await self._budgets.check(caller)
-        return error
 
     async def invalidate(self, signal: Invalidate) -> None:
         """Remove cached pages. Raises Unavailable if the shared tier is away."""
@@ -154,7 +150,7 @@ class Engine:
 def assemble(settings: Settings, shared: Shared, client: WreqEngine, metrics: Metrics | None = None) -> Engine:
     """Stage around stage, the client innermost. Raises SettingsInvalid."""
     metrics = metrics or Metrics()
-    budgets = Budgets(settings.budget, shared.jobs, metrics.received)
+    budgets = Budgets(settings.budget, shared.jobs, metrics.fetches.received)
     metered = Metered(client, budgets=budgets, meters=shared.meters, pools=shared.pools)
     dns = GuardedDns(settings.http, own_port=settings.gateway.port)
 

@@ -35,21 +35,21 @@ from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import StateStore
 from scrapeyard.store.ports.runs import Ending
+from scrapeyard.store.ports.store import DurableStore
 from scrapeyard.store.recorder import Recorder
-from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.metrics import Metrics
 from scrapeyard.telemetry.otlp import make_collector
 from scrapeyard.telemetry.traces import POST_SECONDS, TraceExporter
-from scrapeyard.wiring.backends import make_blobs, make_limiter, make_masking, make_queue, make_store
+from scrapeyard.wiring.backends import end_old_leases, make_blobs, make_limiter, make_masking, make_queue, make_store
 from scrapeyard.wiring.builtins import start_builtins
 from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.data_folder import make_pepper, open_for_children
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.wiring.files_process import start_early_files
 from scrapeyard.wiring.pipeline import Engine
-from scrapeyard.wiring.preparer import start_preparer
-from scrapeyard.wiring.starting import ALL_ROLES, Role, is_alone, load, only_one, patiently
+from scrapeyard.wiring.preparer import make_intake, start_preparer
+from scrapeyard.wiring.starting import ALL_ROLES, Role, load, only_one, patiently
 from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder
 from scrapeyard.worker.attempts.live import LiveViews
 from scrapeyard.worker.attempts.parts import AttemptParts
@@ -71,7 +71,7 @@ class _Base:
     """What every role of a process needs."""
 
     queue: Queue
-    store: SqlStore
+    store: DurableStore
     recorder: Recorder
     blobs: Blobs
     catalogue: SourcedCatalogue
@@ -83,12 +83,11 @@ class _Base:
 
 
 class Platform:
-    """The chosen roles in one process. `start` starts them in order of dependency. `cache` stores copies of scrapers,
-    `environments` the packages that they require and `pages` cached pages; if None, in the data directory. `hear` is
-    called with the outcome of each attempt of an item before it is recorded, and `ended` when a batch was recorded.
-    With `jobs_only` there are no schedules and no webhooks, and jobs leave no manifests and exports: whoever started
-    them reads their items. With `temporary` nobody reads the data directory later. `state` holds the state of scrapers;
-    if None, the store does. Without `has_scripts` there is no sandbox, and only built-in scrapers can run."""
+    """The chosen roles in one process. `cache` holds copies of scrapers, `environments` the packages that they require
+    and `pages` cached pages; if None, the data directory does. `hear` gets the outcome of each attempt of an item
+    before it is recorded, `ended` is called when a batch was. With `jobs_only` jobs leave only their items, and there
+    are no schedules, webhooks and sinks. With `temporary` nobody reads the data directory later. `state` holds the
+    state of scrapers; if None, the store does. Without `has_scripts` only built-ins can run."""
 
     def __init__(
         self,
@@ -195,8 +194,7 @@ class Platform:
         self._start_traces()
         store = make_store(settings, temporary=self._temporary, metrics=self.metrics)
         await self._up(lambda: patiently(store.start), store.stop)
-        if is_alone(settings):
-            await store.end_leases(time.time())
+        await end_old_leases(settings, store)
         queue = MeteredQueue(make_queue(settings), self.metrics)
         await self._up(queue.start, queue.stop)
         recorder = Recorder(store.runs, on_written=self._written)
@@ -221,7 +219,7 @@ class Platform:
             web=web,
             worker_id=worker_id,
             engine=engine,
-            intake=_make_intake(store, blobs, engine, catalogue),
+            intake=make_intake(settings, store, blobs, engine, catalogue),
         )
         if "gateway" in self.roles:
             await self._secure_gateway()
@@ -271,9 +269,9 @@ class Platform:
         self._dispatcher = dispatcher
 
     async def _start_duties(self, base: "_Base") -> Sequence[MaintenanceTask]:
-        from scrapeyard.wiring.duties import make_alerts, start_schedules, start_webhooks  # noqa: PLC0415 - as above
+        from scrapeyard.wiring import duties  # noqa: PLC0415 - as above
 
-        schedules = await start_schedules(
+        schedules = await duties.start_schedules(
             self.settings,
             base.store,
             base.queue,
@@ -283,8 +281,11 @@ class Platform:
             intake=base.intake,
             up=self._up,
         )
-        webhooks = await start_webhooks(self.settings, base.store, self._up)
-        return schedules, webhooks, make_alerts(self.settings, base.store, base.queue)
+        webhooks = await duties.start_webhooks(self.settings, base.store, self._up)
+        sinks = await duties.start_sinks(self.settings, base.store, base.blobs, self.metrics, self._up)
+        events = await duties.start_events(self.settings, base.store, self.metrics, self._up)
+        alerts = duties.make_alerts(self.settings, base.store, base.queue)
+        return schedules, webhooks, sinks, *(() if events is None else (events,)), alerts
 
     async def _start_worker(self, base: "_Base") -> None:
         settings = self.settings
@@ -392,9 +393,3 @@ class Platform:
     async def _up(self, start: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]) -> None:
         self._stack.push_async_callback(stop)
         await start()
-
-
-def _make_intake(store: SqlStore, blobs: Blobs, engine: Engine, catalogue: SourcedCatalogue) -> ItemImporter:
-    return ItemImporter(
-        store=store, blobs=blobs, engine=engine, catalogue=catalogue, checker=InputChecker(), holder=new_id("intake")
-    )

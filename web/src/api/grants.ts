@@ -44,6 +44,8 @@ export const asks: Record<keyof Operations, string> = {
   download_export: "work:read",
   create_export: "work:write",
   list_exports: "work:read",
+  list_sinks: "work:read",
+  deliver_job: "work:write",
   create_schedule: "work:write",
   list_schedules: "work:read",
   get_schedule: "work:read",

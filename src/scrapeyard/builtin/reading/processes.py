@@ -45,7 +45,7 @@ class ProcessExtractor:
         *,
         seconds: float = 10,
         memory_mb: int = 1024,
-        pages_per_process: int = 1000,
+        pages_per_process: int = 10_000,
         share_here: float | None = None,
     ) -> None:
         """`share_here` is the share of the time that light pages may take here; None: all of it on a single core."""

@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 @group.command("list")
 def list_stored(
-    site: Annotated[str | None, typer.Option(help="Of this site alone.")] = None,
+    site: Annotated[str | None, typer.Option(help="Only patterns of this site.")] = None,
     *,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
@@ -77,9 +77,11 @@ def _rates(rates: dict[str, float]) -> str:
 
 @group.command()
 def show(
-    pattern_id: Annotated[str, typer.Argument(metavar="ID", help="As `patterns list` shows it.")],
+    pattern_id: Annotated[str, typer.Argument(metavar="ID", help="Pattern id, as `patterns list` shows it.")],
     *,
-    rules: Annotated[bool, typer.Option("--rules", help="Only the rules, as a file for the other commands.")] = False,
+    rules: Annotated[
+        bool, typer.Option("--rules", help="Print only the rules, as the other commands read them.")
+    ] = False,
     url: ServerUrl = DEFAULT_URL,
 ) -> None:
     """Show a pattern of a server: its rules, its health and its versions, as JSON."""
@@ -91,7 +93,7 @@ def show(
 
 @group.command()
 def edit(
-    pattern_id: Annotated[str, typer.Argument(metavar="ID", help="As `patterns list` shows it.")],
+    pattern_id: Annotated[str, typer.Argument(metavar="ID", help="Pattern id, as `patterns list` shows it.")],
     pattern: PatternFile,
     *,
     url: ServerUrl = DEFAULT_URL,

@@ -39,8 +39,8 @@ def publish(
     sign: Annotated[
         Path | None, typer.Option(help="Sign it with this private key; the folder stays as it is.", dir_okay=False)
     ] = None,
-    endpoint: Annotated[str, typer.Option(help="S3-compatible server other than Amazon's.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and tell what would happen.")] = False,
+    endpoint: Annotated[str, typer.Option(help="URL of an S3-compatible server other than Amazon's.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and show what would happen.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a scraper, pack it and publish it. A version that is there is never replaced by other content."""

@@ -28,12 +28,12 @@ def record(
     *,
     pairs: Pairs = None,
     given: Input = None,
-    url: Annotated[str | None, typer.Option(help="The input's url.")] = None,
-    name: Annotated[str | None, typer.Option(help="The case's name; default: after the input's url.")] = None,
+    url: Annotated[str | None, typer.Option(help="URL of the page (`url` of the input).")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the case. Default: made from the URL.")] = None,
     ends: Annotated[
-        str | None, typer.Option(help="Record a run that ends so, e.g. failed or blocked; default: a good end.")
+        str | None, typer.Option(help="Expected end of the run, e.g. failed or blocked. Default: success.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Record a case again that is already there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a case that exists.")] = False,
     allow_private: AllowPrivate = False,
 ) -> None:
     """Run a scraper once, with the walls and limits of a server, and keep the pages it fetched and its result."""

@@ -27,7 +27,7 @@ def register_validate(app: typer.Typer) -> None:
 def validate(
     paths: Paths,
     no_load: Annotated[
-        bool, typer.Option("--no-load", help="Do not load the scripts inside their walls; only read them.")
+        bool, typer.Option("--no-load", help="Only read the scripts; do not load them in a sandbox.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -83,9 +83,9 @@ def register_test(app: typer.Typer) -> None:
 
 def replay(
     paths: Paths,
-    case: Annotated[str | None, typer.Option(help="Only the case of this name.")] = None,
+    case: Annotated[str | None, typer.Option(help="Run only this case.")] = None,
     update: Annotated[
-        bool, typer.Option("--update", help="Make what the run does now what is expected; look at the diff after.")
+        bool, typer.Option("--update", help="Save the current results as the expected ones. Check the diff afterwards.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

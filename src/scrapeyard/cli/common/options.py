@@ -42,7 +42,7 @@ ServerUrl = Annotated[
     typer.Option(
         "--server",
         callback=_server,
-        help="The server to call; else SCRAPEYARD_SERVER, else the one that `scrapeyard login` keeps.",
+        help="URL of the server. Default: SCRAPEYARD_SERVER, then the one saved by `scrapeyard login`.",
     ),
 ]
 Output = Annotated[
@@ -50,70 +50,77 @@ Output = Annotated[
 ]
 Pairs = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Parts of the input. Numbers, true, [..] and {..} are read as JSON."),
+    typer.Argument(metavar="[KEY=VALUE]...", help="Input fields. Numbers, true, [..] and {..} are read as JSON."),
 ]
 Input = Annotated[
-    str | None, typer.Option("--input", "-i", help="The input as a JSON object, @file to read one, @- for stdin.")
+    str | None, typer.Option("--input", "-i", help="Input as a JSON object; @file reads it from a file, @- from stdin.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="The whole document as JSON.")]
-WholeRun = Annotated[bool, typer.Option("--json", help="The whole run as JSON, not its result alone.")]
-AllowPrivate = Annotated[bool, typer.Option("--allow-private", help="Let it fetch private and loopback addresses.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+WholeRun = Annotated[bool, typer.Option("--json", help="Print the whole run as JSON, not only its result.")]
+AllowPrivate = Annotated[
+    bool, typer.Option("--allow-private", help="Allow requests to private and loopback addresses.")
+]
 ScrapersFolder = Annotated[
-    Path | None, typer.Option("--scrapers", help="Folder with scrapers.", file_okay=False, exists=True)
+    Path | None, typer.Option("--scrapers", help="Folder of scrapers.", file_okay=False, exists=True)
 ]
 RunId = Annotated[
     str,
-    typer.Argument(
-        metavar="ID", help="The run: its id, the beginning of it, or last.", autocompletion=complete_ids("run")
-    ),
+    typer.Argument(metavar="ID", help="Run id, the beginning of one, or `last`.", autocompletion=complete_ids("run")),
 ]
 JobId = Annotated[
     str,
-    typer.Argument(
-        metavar="ID", help="The job: its id, the beginning of it, or last.", autocompletion=complete_ids("job")
-    ),
+    typer.Argument(metavar="ID", help="Job id, the beginning of one, or `last`.", autocompletion=complete_ids("job")),
 ]
 OfScraper = Annotated[
-    str | None, typer.Option("--scraper", help="Of this scraper (site/task).", autocompletion=complete_scrapers)
+    str | None,
+    typer.Option("--scraper", help="Only those of this scraper (site/task).", autocompletion=complete_scrapers),
 ]
 
 
 ListWords = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[FILE | - | --urls URL...]", help="A list (CSV, JSONL, JSON, addresses; .gz too)."),
+    typer.Argument(
+        metavar="[FILE | - | --urls URL...]", help="List of items: CSV, JSONL, JSON or one URL per line; .gz too."
+    ),
 ]
-AreUrls = Annotated[bool, typer.Option("--urls", help="The words are addresses, not a file.")]
+AreUrls = Annotated[bool, typer.Option("--urls", help="The arguments are URLs, not a file.")]
 ListFormat = Annotated[
     Literal["auto", "csv", "jsonl", "json", "urls"] | None,
-    typer.Option("--format", help="Of the list; default: as its name says."),
+    typer.Option("--format", help="Format of the list. Default: the ending of its name."),
 ]
 Delimiter = Annotated[
-    Literal[",", ";", "|", "tab"] | None, typer.Option(help="Of CSV; default: told from its first line.")
+    Literal[",", ";", "|", "tab"] | None, typer.Option(help="CSV delimiter. Default: guessed from the first line.")
 ]
-Names = Annotated[str | None, typer.Option(help="Columns of CSV without a header, parted by commas.")]
+Names = Annotated[str | None, typer.Option(help="Column names of a CSV file without a header, separated by commas.")]
 Columns = Annotated[
     list[str] | None,
-    typer.Option("--column", metavar="COLUMN=FIELD", help="This column is this field of the input; may be repeated."),
+    typer.Option("--column", metavar="COLUMN=FIELD", help="Read this input field from this column; may be repeated."),
 ]
-Given = Annotated[str | None, typer.Option("--input", "-i", help="Fields that every item has: a JSON object or @file.")]
+Given = Annotated[
+    str | None, typer.Option("--input", "-i", help="Input fields that all items share: a JSON object or @file.")
+]
 BadRows = Annotated[
     Literal["reject", "skip"] | None,
-    typer.Option(help="Refuse a list with unusable rows, or leave them out; default: reject; sitemaps, links: skip."),
+    typer.Option(
+        help="Reject a list with invalid rows, or skip those rows. Default: reject; sitemaps and links: skip."
+    ),
 ]
 Policy = Annotated[
-    str | None, typer.Option(help='How items are run, as a JSON object or @file: {"retries": 2, "rate": 20}.')
+    str | None, typer.Option(help='Policy for the items, as a JSON object or @file: {"retries": 2, "rate": 20}.')
 ]
-Rate = Annotated[float | None, typer.Option(help="Items begun a second; short for the policy's rate.", min=0.0001)]
-NoState = Annotated[
-    bool, typer.Option("--no-state", help="Begin without what ctx.state has of earlier runs here, and keep nothing.")
+Rate = Annotated[
+    float | None, typer.Option(help="Maximum items started per second; sets `rate` of the policy.", min=0.0001)
 ]
+NoState = Annotated[bool, typer.Option("--no-state", help="Start with an empty ctx.state and do not save it.")]
 NO_LIMIT = 100_000.0
 """The highest rate there is."""
 ExportType = Annotated[
     Literal["full", "pages", "seo", "diff", "links", "records"] | None,
-    typer.Option("--type", help="Which columns. Default: full for pages, records (its own fields) for other scrapers."),
+    typer.Option(
+        "--type", help="Set of columns. Default: full for pages, records (the fields of the result) for other scrapers."
+    ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 also when single items ended as errors.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if any item failed.")]
 
 
 Called = TypeVar("Called", bound=Callable[..., Any])

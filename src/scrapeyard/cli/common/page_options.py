@@ -10,41 +10,46 @@ import typer
 
 from scrapeyard.cli.common.options import PAGE_FILES
 
-_FORMATS = "Forms of the page, parted by commas: markdown, html, raw_html, text, links, article, metadata, tables, …"
+_FORMATS = "Forms of the page, separated by commas: markdown, html, raw_html, text, links, article, metadata, tables, …"
 Formats = Annotated[str | None, typer.Option("--formats", help=_FORMATS)]
 FormatsOrFormat = Annotated[str | None, typer.Option("--formats", "--format", help=_FORMATS)]
 FieldPairs = Annotated[
     list[str] | None,
-    typer.Option("--field", metavar="NAME=SELECTOR", help="A field by CSS or XPath, as title=h1; may be repeated."),
+    typer.Option(
+        "--field",
+        metavar="NAME=SELECTOR",
+        help="Extract a field by CSS selector or XPath, e.g. title=h1; may be repeated.",
+    ),
 ]
 Fields = Annotated[
     str | None, typer.Option(help='Fields as a JSON object or @file: {"price": {"css": ".price", "as": "price"}}.')
 ]
 RequestHeaders = Annotated[
-    list[str] | None, typer.Option("--header", "-H", metavar="NAME: VALUE", help="Of the request; may be repeated.")
+    list[str] | None, typer.Option("--header", "-H", metavar="NAME: VALUE", help="Request header; may be repeated.")
 ]
 Cookies = Annotated[
-    list[str] | None, typer.Option("--cookie", metavar="NAME=VALUE", help="Of the request; may be repeated.")
+    list[str] | None, typer.Option("--cookie", metavar="NAME=VALUE", help="Request cookie; may be repeated.")
 ]
-Method = Annotated[str | None, typer.Option(help="Of the request; default: GET, or POST with --body.")]
-Body = Annotated[str | None, typer.Option(help='What is sent: text, {"json": …}, {"form": {…}}, or @file.')]
+Method = Annotated[str | None, typer.Option(help="Request method. Default: GET, or POST with --body.")]
+Body = Annotated[str | None, typer.Option(help='Request body: text, {"json": …}, {"form": {…}}, or @file.')]
 EngineName = Annotated[
-    str | None, typer.Option("--engine", help="How pages are had: auto, http, browser, light or solver.")
+    str | None, typer.Option("--engine", help="Engine that gets the page: auto, http, browser, light or solver.")
 ]
 WaitFor = Annotated[
-    str | None, typer.Option("--wait-for", metavar="SELECTOR", help="Open pages in a browser and wait for an element.")
+    str | None,
+    typer.Option("--wait-for", metavar="SELECTOR", help="Open the page in a browser and wait for this element."),
 ]
 Screenshot = Annotated[
-    bool, typer.Option("--screenshot", help="Open pages in a browser and keep a picture as an artifact.")
+    bool, typer.Option("--screenshot", help="Open the page in a browser and keep a screenshot as an artifact.")
 ]
 OnlyMain = Annotated[
-    bool | None, typer.Option("--only-main/--whole-page", help="The main part of the page, or all of it.")
+    bool | None, typer.Option("--only-main/--whole-page", help="Read the main part of the page, or all of it.")
 ]
 IncludeTags = Annotated[
-    list[str] | None, typer.Option("--include-tag", metavar="CSS", help="Read only these parts; may be repeated.")
+    list[str] | None, typer.Option("--include-tag", metavar="CSS", help="Read only matching elements; may be repeated.")
 ]
 ExcludeTags = Annotated[
-    list[str] | None, typer.Option("--exclude-tag", metavar="CSS", help="Leave these parts out; may be repeated.")
+    list[str] | None, typer.Option("--exclude-tag", metavar="CSS", help="Leave out matching elements; may be repeated.")
 ]
 
 

@@ -8,11 +8,13 @@ import typer
 from scrapeyard.cli.common.options import DEFAULT_URL, NO_LIMIT, AllowPrivate, AsJson, ServerUrl, Strict
 from scrapeyard.cli.crawls.asked import FOLDER, Crawl, Ended
 
-Include = Annotated[list[str] | None, typer.Option(help="Only URLs like /p/**; may be repeated.")]
-Exclude = Annotated[list[str] | None, typer.Option(help="No URLs like this; may be repeated.")]
+Include = Annotated[list[str] | None, typer.Option(help="Take only URLs that match, e.g. /p/**; may be repeated.")]
+Exclude = Annotated[list[str] | None, typer.Option(help="Leave out URLs that match; may be repeated.")]
 Scope = Annotated[
     Literal["host", "site", "path", "any"],
-    typer.Option(help="Stay on the host (www or not), on the site, or below the path of the URL."),
+    typer.Option(
+        help="Stay on the host (with or without www), on the site, below the path of the URL, or follow any link."
+    ),
 ]
 
 
@@ -22,31 +24,44 @@ def register(app: typer.Typer) -> None:
 
 
 def crawl(
-    url: Annotated[str, typer.Argument(help="Where to begin.")],
+    url: Annotated[str, typer.Argument(help="Start URL.")],
     *,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="site.csv, .xlsx, .jsonl, .json, .parquet, or a folder/ of markdown."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write to this file (.csv, .xlsx, .jsonl, .json, .parquet), or markdown files to this folder/.",
+        ),
     ] = None,
-    depth: Annotated[int, typer.Option(min=0, max=100, help="Links from the start to the farthest page.")] = 3,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum pages.")] = 1000,
+    depth: Annotated[
+        int, typer.Option(min=0, max=100, help="Maximum number of links between the start URL and a page.")
+    ] = 3,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of pages.")] = 1000,
     include: Include = None,
     exclude: Exclude = None,
     scope: Scope = "host",
     query: Annotated[
         Literal["keep", "clean", "sort", "drop"],
-        typer.Option(help="The query of links: as it is, without utm_source and the like, also sorted, or none."),
+        typer.Option(
+            help="Query string of links: keep it, clean it of tracking parameters, clean and sort it, or drop it."
+        ),
     ] = "keep",
-    formats: Annotated[str, typer.Option(help="What to read of each page: markdown,text,product …")] = "markdown",
+    formats: Annotated[
+        str, typer.Option(help="Forms to save of each page, separated by commas: markdown,text,product …")
+    ] = "markdown",
     no_sitemap: Annotated[bool, typer.Option("--no-sitemap", help="Do not read the site's sitemaps.")] = False,
     ignore_robots: Annotated[bool, typer.Option("--ignore-robots", help="Do not obey robots.txt.")] = False,
     rate: Annotated[
-        float | None, typer.Option(min=0, help="Pages begun a second; 0: no limit. Default: polite.")
+        float | None,
+        typer.Option(min=0, help="Maximum pages started per second; 0 for no limit. Default: a polite rate."),
     ] = None,
-    concurrency: Annotated[int | None, typer.Option(min=1, help="Pages at once.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the crawl that was interrupted.")] = False,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Maximum pages in progress.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted crawl.")] = False,
     allow_private: AllowPrivate = False,
-    on_server: Annotated[bool, typer.Option("--on-server", help="Crawl on the server, not here.")] = False,
+    on_server: Annotated[
+        bool, typer.Option("--on-server", help="Crawl on the server instead of in this process.")
+    ] = False,
     strict: Strict = False,
     server: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,

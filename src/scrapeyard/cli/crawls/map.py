@@ -14,20 +14,24 @@ def register(app: typer.Typer) -> None:
 
 
 def map_site(
-    url: Annotated[str, typer.Argument(help="A page of the site.")],
+    url: Annotated[str, typer.Argument(help="URL of the site.")],
     *,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum URLs.")] = 5000,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of URLs.")] = 5000,
     include: Include = None,
     exclude: Exclude = None,
     scope: Scope = "host",
-    search: Annotated[str, typer.Option(metavar="WORD", help="Only URLs that contain this word.")] = "",
+    search: Annotated[str, typer.Option(metavar="WORD", help="List only URLs that contain this word.")] = "",
     no_sitemap: Annotated[bool, typer.Option("--no-sitemap", help="Do not read the site's sitemaps.")] = False,
     allow_private: AllowPrivate = False,
-    on_server: Annotated[bool, typer.Option("--on-server", help="Ask the server, not the site.")] = False,
+    on_server: Annotated[
+        bool, typer.Option("--on-server", help="Map on the server instead of in this process.")
+    ] = False,
     server: ServerUrl = DEFAULT_URL,
-    as_json: Annotated[bool, typer.Option("--json", help="With where each URL was found.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON with the place where each URL was found.")
+    ] = False,
 ) -> None:
-    """List the URLs of a site, one on each line: the links of a page, and what robots.txt and the sitemaps name."""
+    """List the URLs of a site, one per line: links of the page, and URLs from robots.txt and the sitemaps."""
     from scrapeyard.cli.common.inputs import complete
     from scrapeyard.cli.common.output import plain, show_json, write
 

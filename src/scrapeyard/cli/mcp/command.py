@@ -19,12 +19,12 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     *,
-    http: Annotated[bool, typer.Option("--http", help="Listen for HTTP instead of speaking over stdin.")] = False,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False,
     host: Annotated[str, typer.Option(help="With --http: the address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: the port to listen on.")] = _PORT,
     insecure: Annotated[
         bool,
-        typer.Option("--insecure", help="With --http: listen to others, though nobody needs a key."),
+        typer.Option("--insecure", help="With --http: allow a public address without authentication."),
     ] = False,
     server: ServerUrl = DEFAULT_URL,
 ) -> None:

@@ -255,7 +255,7 @@ TOOLS: Final = (
             "items",
             scraper=_SCRAPER,
             items={"type": "array", "minItems": 1, "maxItems": 10_000, "items": {"type": "object"}},
-            name={"type": "string", "maxLength": 200, "description": "For people."},
+            name={"type": "string", "maxLength": 200, "description": "Name to show in lists."},
         ),
         _create_job,
     ),

@@ -20,12 +20,12 @@ def register(app: typer.Typer) -> None:
 @group.command("list")
 def list_alerts(
     *,
-    firing: Annotated[bool, typer.Option("--firing", help="Only those that last.")] = False,
-    most: Annotated[int, typer.Option("--limit", min=1, max=200, help="Alerts shown.")] = 50,
+    firing: Annotated[bool, typer.Option("--firing", help="Only alerts that are firing.")] = False,
+    most: Annotated[int, typer.Option("--limit", min=1, max=200, help="Maximum number to list.")] = 50,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Alerts, newest first."""
+    """List alerts, newest first."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_list
 
@@ -39,7 +39,7 @@ def try_receivers(
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Send a message to every receiver, and tell how it went. Exits with 1 if one did not take it."""
+    """Send a test message to every receiver and show the results. Exits with 1 if one failed."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_list
 

@@ -18,19 +18,19 @@ def register(app: typer.Typer) -> None:
 @group.command("list")
 def list_audit(
     *,
-    client: Annotated[str | None, typer.Option(help="Calls of this client.")] = None,
-    action: Annotated[str | None, typer.Option(help="Calls of this operation, such as put_site.")] = None,
-    resource: Annotated[str | None, typer.Option(help="Paths that begin with this.")] = None,
+    client: Annotated[str | None, typer.Option(help="Only calls of this client.")] = None,
+    action: Annotated[str | None, typer.Option(help="Only this operation, e.g. put_site.")] = None,
+    resource: Annotated[str | None, typer.Option(help="Only paths that begin with this.")] = None,
     refused: Annotated[
-        bool | None, typer.Option("--refused/--done", help="Only refused calls, or only changes.")
+        bool | None, typer.Option("--refused/--done", help="Only refused calls, or only changes that were made.")
     ] = None,
     since: Annotated[str | None, typer.Option(help="From this time on, in ISO 8601.")] = None,
     until: Annotated[str | None, typer.Option(help="Before this time, in ISO 8601.")] = None,
-    most: Annotated[int, typer.Option("--limit", min=1, help="Rows shown.")] = 50,
+    most: Annotated[int, typer.Option("--limit", min=1, help="Maximum number to list.")] = 50,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Changes and refused calls, newest first."""
+    """List changes and refused calls, newest first."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.listing import pages
     from scrapeyard.cli.common.output import show_list
@@ -51,7 +51,7 @@ def list_audit(
 def verify(
     expect: Annotated[
         str | None,
-        typer.Option(metavar="NUMBER:HASH", help="A row that was there earlier, as verify printed it then."),
+        typer.Option(metavar="NUMBER:HASH", help="A row that must exist, as an earlier `verify` printed it."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

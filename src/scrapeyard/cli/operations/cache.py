@@ -10,7 +10,7 @@ from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, ServerU
 
 BATCH = 1000
 MAX_URLS_FILE = 64 * 1024 * 1024
-group = Commands(help="Kept pages: stats, invalidate, warm.")
+group = Commands(help="Cached pages: stats, invalidate, warm.")
 
 
 def register(app: typer.Typer) -> None:
@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 @group.command()
 def stats(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """How pages are kept, and how many there are."""
+    """Show the cache's settings, size and hits."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_json, show_table
 
@@ -33,17 +33,17 @@ def stats(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     headers = ("SHARED", "PAGES", "SIZE", "LIMIT", "HITS", "MISSES", "EVICTED")
     show_table(headers, [_row(each) for each in found], empty="no shared tier")
     if document["mode"] == "off" or not document["max_age_seconds"]:
-        typer.echo("a kept page serves only calls and scrapers whose policy says max_age_seconds", err=True)
+        typer.echo("cached pages serve only calls and scrapers whose policy sets max_age_seconds", err=True)
 
 
 @group.command()
 def invalidate(
-    what: Annotated[str | None, typer.Argument(metavar="[URL|SITE]", help="A page's URL, or a site's name.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every page.")] = False,
+    what: Annotated[str | None, typer.Argument(metavar="[URL|SITE]", help="URL of a page, or name of a site.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All pages.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Forget kept pages, here and in every worker."""
+    """Remove pages from the cache, in every worker."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_json
     from scrapeyard.errors import BadRequest
@@ -61,17 +61,17 @@ def invalidate(
 
 @group.command()
 def warm(
-    urls: Annotated[list[str] | None, typer.Argument(metavar="[URL]...", help="Pages to have ready.")] = None,
+    urls: Annotated[list[str] | None, typer.Argument(metavar="[URL]...", help="Pages to fetch.")] = None,
     source: Annotated[
-        Path | None, typer.Option("--from", help="A file with a URL on each line.", dir_okay=False, exists=True)
+        Path | None, typer.Option("--from", help="File with one URL per line.", dir_okay=False, exists=True)
     ] = None,
     *,
-    scraper: Annotated[str | None, typer.Option(help="Whose requests to make; it must take `url`.")] = None,
-    max_age: Annotated[float | None, typer.Option(help="Leave pages alone that are not older; seconds.")] = None,
+    scraper: Annotated[str | None, typer.Option(help="Scraper to run for each URL; its input must have `url`.")] = None,
+    max_age: Annotated[float | None, typer.Option(help="Skip pages cached less than this many seconds ago.")] = None,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Have pages fetched and kept, in the background. Prints the id of each run."""
+    """Fetch pages into the cache in the background. Prints the id of each run."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_list
     from scrapeyard.errors import BadRequest
@@ -88,12 +88,16 @@ def warm(
 
 
 def forget(
-    page: Annotated[str | None, typer.Option("--url", metavar="URL", help="A page.")] = None,
-    site: Annotated[str | None, typer.Option(metavar="HOST", help="A host, such as shop.example.")] = None,
-    client: Annotated[str | None, typer.Option(metavar="NAME", help="A client.")] = None,
+    page: Annotated[str | None, typer.Option("--url", metavar="URL", help="Everything about this page.")] = None,
+    site: Annotated[
+        str | None, typer.Option(metavar="HOST", help="Everything about this host, e.g. shop.example.")
+    ] = None,
+    client: Annotated[str | None, typer.Option(metavar="NAME", help="Everything of this client.")] = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would go, and remove nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be removed, without removing it.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import tomllib
+from datetime import date
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,8 +25,10 @@ Price = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 
 class PriceList(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What things cost; the keys of the section `prices`."""
+    """What things cost the operator, since when and by whom; the keys of the file."""
 
+    source: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    as_of: date
     currency: Annotated[str, msgspec.Meta(min_length=1, max_length=8)]
     core_hour: Price
     memory_gb_hour: Price
@@ -34,6 +37,7 @@ class PriceList(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     blob_gb_month: Price
     blob_puts_1000: Price
     traffic_gb: Price
+    """A GB from the web: most of it is the price of proxies."""
 
 
 class Workload(Struct, frozen=True, kw_only=True):
@@ -66,7 +70,7 @@ class PlannedFigure(Struct, frozen=True, kw_only=True):
 class CapacityPlan:
     """Counts what a workload needs. Little's law gives the slots; measured processor time gives the cores."""
 
-    def __init__(self, given: Workload, prices: PriceList) -> None:
+    def __init__(self, given: Workload, prices: PriceList | None) -> None:
         figures = _figures()
         self._given, self._prices = given, prices
         self._measured: dict[str, float] = figures["measured"]
@@ -91,7 +95,7 @@ class CapacityPlan:
         }
 
     def figures(self) -> list[PlannedFigure]:
-        """Every line, money last."""
+        """Every line; money last, if there are prices."""
         workers, why = self._workers()
         gateways = self._gateways()
         slots = math.ceil(self._slots / workers)
@@ -108,7 +112,7 @@ class CapacityPlan:
             _line("database_writes", self._logged() / 1e6, "MB/s", "write-ahead log in the busiest hour"),
             _line("blob_size", self._blobs() * self._given.days / 1e9, "GB", f"{self._given.days:g} days kept"),
             _line("traffic", self._daily() * self._given.page_kb * 1024 / 1e9, "GB/day", "from the web"),
-            *self._money(workers, gateways),
+            *([] if self._prices is None else self._money(self._prices, workers, gateways)),
         ]
 
     def notes(self) -> list[str]:
@@ -118,6 +122,8 @@ class CapacityPlan:
             f"at worst a worker takes slots times limits.memory_mb; heavy pages need more than the "
             f"{self._assumed['context_mb']:g} MB that a context counts with",
         ]
+        if self._prices is None:
+            told.append("money is left out: name your prices with --prices FILE; docs/tuning.md lists the keys")
         if self._given.kind == "jobs" and self._peak > self._measured["dispatch_rate"] * self._use:
             told.append("more than one dispatcher was measured to hand out: split the load over two yards")
         if self._stored() * self._given.days > 1e12:
@@ -185,9 +191,9 @@ class CapacityPlan:
     def _blobs(self) -> float:
         return self._daily() * self._given.keep_kb * 1024
 
-    def _money(self, workers: int, gateways: int) -> list[PlannedFigure]:
+    def _money(self, prices: PriceList, workers: int, gateways: int) -> list[PlannedFigure]:
         """By month. Gateways, dispatchers and Redis count as one core and one GB each."""
-        prices, given = self._prices, self._given
+        given = self._given
         small = gateways + 2 + 1
         month = _MONTH_HOURS
         puts = self._daily() * _MONTH_DAYS / 1000 if given.keep_kb else 0.0
@@ -200,7 +206,8 @@ class CapacityPlan:
             "traffic": self._daily() * given.page_kb * 1024 / 1e9 * _MONTH_DAYS * prices.traffic_gb,
         }
         unit = f"{prices.currency}/month"
-        lines = [_line(f"cost_{name}", money, unit, "by the price list") for name, money in parts.items()]
+        origin = f"prices of {prices.source}, {prices.as_of}"
+        lines = [_line(f"cost_{name}", money, unit, origin) for name, money in parts.items()]
         pages = self._daily() * _MONTH_DAYS
         total = sum(parts.values())
         how = f"{1000 * total / pages:.4f} {prices.currency} for 1,000 pages"
@@ -231,17 +238,14 @@ def read_share(text: str) -> float:
     return share
 
 
-def read_prices(path: Path | None) -> PriceList:
-    """Ours, changed by those of a file. Raises BadRequest."""
-    tree = _figures()["prices"]
+def read_prices(path: Path) -> PriceList:
+    """The price list of a file. Raises BadRequest."""
     try:
-        if path is not None:
-            with path.open("rb") as file:
-                text = file.read(_PRICES_BYTES + 1)
-            if len(text) > _PRICES_BYTES:
-                raise BadRequest(f"--prices {path}: larger than {_PRICES_BYTES // 1024} KB")
-            tree |= tomllib.loads(text.decode())
-        return msgspec.convert(tree, PriceList)
+        with path.open("rb") as file:
+            text = file.read(_PRICES_BYTES + 1)
+        if len(text) > _PRICES_BYTES:
+            raise BadRequest(f"--prices {path}: larger than {_PRICES_BYTES // 1024} KB")
+        return msgspec.convert(tomllib.loads(text.decode()), PriceList)
     except OSError as error:
         raise BadRequest(f"--prices {path}: {error.strerror}") from None
     except (ValueError, msgspec.ValidationError) as error:

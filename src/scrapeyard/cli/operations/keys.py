@@ -14,20 +14,18 @@ if TYPE_CHECKING:
     from scrapeyard.wiring.local_commands import LocalKeys
 
 Done = TypeVar("Done")
-group = Commands(help="Keys of callers: create, list, show, rotate, revoke.")
+group = Commands(help="API keys: create, list, show, rotate, revoke.")
 _HEADERS = ("ID", "NAME", "CLIENT", "ROLE", "SCRAPERS", "EXPIRES", "LAST USED", "STATE")
-_Key = Annotated[str, typer.Argument(metavar="KEY", help="The key: its id, or its name if one usable key has it.")]
+_Key = Annotated[str, typer.Argument(metavar="KEY", help="Key id, or the name if only one active key has it.")]
 _Server = Annotated[
     str | None,
     typer.Option(
         "--server",
-        help="The server to ask; else SCRAPEYARD_SERVER, else the one that `scrapeyard login` keeps, else the "
+        help="URL of the server. Default: SCRAPEYARD_SERVER, then the one saved by `scrapeyard login`, then the "
         "database of this machine.",
     ),
 ]
-_DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="Use the database of this machine, with the files of this folder.")
-]
+_DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Use the local database in this data folder.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -37,36 +35,61 @@ def register(app: typer.Typer) -> None:
 
 @group.command()
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What people call the key; also its client.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the key, and of its client unless --client is given.")
+    ],
     *,
-    role: Annotated[str, typer.Option(help="client, viewer, operator or admin.")],
-    client: Annotated[str | None, typer.Option(help="Who owns what is created with it; default: NAME.")] = None,
+    role: Annotated[str, typer.Option(help="Role: client, viewer, operator or admin.")],
+    client: Annotated[str | None, typer.Option(help="Client that owns what the key creates. Default: NAME.")] = None,
     scrapers: Annotated[
-        list[str] | None, typer.Option(metavar="PATTERN", help="Scrapers that it may call: shop/*. May be repeated.")
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Scrapers it may call, e.g. shop/*; may be repeated. Default: all."),
     ] = None,
-    expires: Annotated[str | None, typer.Option(metavar="TIME", help="When it ends: 90d, 12h.")] = None,
-    rate: Annotated[str | None, typer.Option(metavar="RATE", help="Calls: 20/s, 100/m.")] = None,
-    concurrency: Annotated[int, typer.Option(min=0, help="Runs at once; 0: no limit.")] = 0,
-    body_mb: Annotated[float, typer.Option(min=0, help="Megabytes of one call's body; 0: the gateway's limit.")] = 0,
-    daily_runs: Annotated[int, typer.Option(min=0, help="Runs a day; 0: no limit.")] = 0,
-    daily_fetches: Annotated[int, typer.Option(min=0, help="Requests to the web a day.")] = 0,
-    daily_mb: Annotated[float, typer.Option(min=0, help="Megabytes a day.")] = 0,
-    daily_direct_mb: Annotated[float, typer.Option(min=0, help="Megabytes without a proxy a day.")] = 0,
-    daily_datacenter_mb: Annotated[float, typer.Option(min=0, help="Datacenter megabytes a day.")] = 0,
-    daily_residential_mb: Annotated[float, typer.Option(min=0, help="Residential megabytes a day.")] = 0,
-    daily_browser_seconds: Annotated[float, typer.Option(min=0, help="Browser seconds a day.")] = 0,
-    monthly_runs: Annotated[int, typer.Option(min=0, help="Runs a month; 0: no limit.")] = 0,
-    monthly_fetches: Annotated[int, typer.Option(min=0, help="Requests to the web a month.")] = 0,
-    monthly_mb: Annotated[float, typer.Option(min=0, help="Megabytes a month.")] = 0,
-    monthly_direct_mb: Annotated[float, typer.Option(min=0, help="Megabytes without a proxy a month.")] = 0,
-    monthly_datacenter_mb: Annotated[float, typer.Option(min=0, help="Datacenter megabytes a month.")] = 0,
-    monthly_residential_mb: Annotated[float, typer.Option(min=0, help="Residential megabytes a month.")] = 0,
-    monthly_browser_seconds: Annotated[float, typer.Option(min=0, help="Browser seconds a month.")] = 0,
+    expires: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time until it expires: 90d, 12h. Default: never.")
+    ] = None,
+    rate: Annotated[str | None, typer.Option(metavar="RATE", help="Maximum rate of calls: 20/s, 100/m.")] = None,
+    concurrency: Annotated[int, typer.Option(min=0, help="Maximum runs at once; 0 for no limit.")] = 0,
+    body_mb: Annotated[
+        float, typer.Option(min=0, help="Maximum request body in megabytes; 0 for the gateway's limit.")
+    ] = 0,
+    daily_runs: Annotated[int, typer.Option(min=0, help="Maximum runs per day; 0 for no limit.")] = 0,
+    daily_fetches: Annotated[int, typer.Option(min=0, help="Maximum requests to the web per day; 0 for no limit.")] = 0,
+    daily_mb: Annotated[float, typer.Option(min=0, help="Maximum megabytes per day; 0 for no limit.")] = 0,
+    daily_direct_mb: Annotated[
+        float, typer.Option(min=0, help="Maximum megabytes without a proxy per day; 0 for no limit.")
+    ] = 0,
+    daily_datacenter_mb: Annotated[
+        float, typer.Option(min=0, help="Maximum datacenter megabytes per day; 0 for no limit.")
+    ] = 0,
+    daily_residential_mb: Annotated[
+        float, typer.Option(min=0, help="Maximum residential megabytes per day; 0 for no limit.")
+    ] = 0,
+    daily_browser_seconds: Annotated[
+        float, typer.Option(min=0, help="Maximum browser seconds per day; 0 for no limit.")
+    ] = 0,
+    monthly_runs: Annotated[int, typer.Option(min=0, help="Maximum runs per month; 0 for no limit.")] = 0,
+    monthly_fetches: Annotated[
+        int, typer.Option(min=0, help="Maximum requests to the web per month; 0 for no limit.")
+    ] = 0,
+    monthly_mb: Annotated[float, typer.Option(min=0, help="Maximum megabytes per month; 0 for no limit.")] = 0,
+    monthly_direct_mb: Annotated[
+        float, typer.Option(min=0, help="Maximum megabytes without a proxy per month; 0 for no limit.")
+    ] = 0,
+    monthly_datacenter_mb: Annotated[
+        float, typer.Option(min=0, help="Maximum datacenter megabytes per month; 0 for no limit.")
+    ] = 0,
+    monthly_residential_mb: Annotated[
+        float, typer.Option(min=0, help="Maximum residential megabytes per month; 0 for no limit.")
+    ] = 0,
+    monthly_browser_seconds: Annotated[
+        float, typer.Option(min=0, help="Maximum browser seconds per month; 0 for no limit.")
+    ] = 0,
     server: _Server = None,
     data_dir: _DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print its secret, this once: only a keyed hash is stored."""
+    """Create a key and print its secret. It is shown only once: the server stores a keyed hash."""
     given = dict(locals())
     budgets = {
         span: {name.removeprefix(f"{span}_"): value for name, value in given.items() if name.startswith(f"{span}_")}
@@ -113,7 +136,9 @@ def show(
 @group.command()
 def rotate(
     key: _Key,
-    overlap: Annotated[str, typer.Option(metavar="TIME", help="How long the old one works on: 1d, 10m, 0s.")] = "1d",
+    overlap: Annotated[
+        str, typer.Option(metavar="TIME", help="How long the old key keeps working: 1d, 10m, 0s.")
+    ] = "1d",
     server: _Server = None,
     data_dir: _DataDir = None,
     as_json: AsJson = False,

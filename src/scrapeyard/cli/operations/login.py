@@ -17,14 +17,14 @@ def register(app: typer.Typer) -> None:
 
 
 def login(
-    server: Annotated[str | None, typer.Argument(metavar="URL", help="The server's address.")] = None,
+    server: Annotated[str | None, typer.Argument(metavar="URL", help="URL of the server.")] = None,
     *,
     key: Annotated[
         str | None,
-        typer.Option("--key", help="The key to call it with; - asks for it, or reads it from stdin."),
+        typer.Option("--key", help="API key; - prompts for it, or reads it from stdin."),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Show the server that commands call, and what names it.")
+        bool, typer.Option("--show", help="Show which server commands call, and which setting says so.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

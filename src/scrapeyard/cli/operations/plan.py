@@ -30,10 +30,12 @@ def plan(
     days: Annotated[float | None, typer.Option(help="Days kept; as the settings.", min=0.01, max=3650)] = None,
     cores: Annotated[int, typer.Option(help="Cores of a worker's machine.", min=1, max=512)] = 4,
     memory_gb: Annotated[float, typer.Option(help="Memory of a worker's machine.", min=1, max=16_384)] = 8.0,
-    prices: Annotated[Path | None, typer.Option(help="TOML file with prices of your own.", dir_okay=False)] = None,
+    prices: Annotated[
+        Path | None, typer.Option(help="TOML file with what you pay; without it, no money.", dir_okay=False)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Workers, slots, memory, database, storage and money for a load. docs/tuning.md tells how it is counted."""
+    """Workers, slots, memory, database, storage for a load, and money by your prices. docs/tuning.md tells how."""
     from scrapeyard.cli.common.output import show_json, show_table
     from scrapeyard.cli.operations.capacity import (
         CapacityPlan,
@@ -58,7 +60,7 @@ def plan(
         cores=cores,
         memory_gb=memory_gb,
     )
-    found = CapacityPlan(given, read_prices(prices))
+    found = CapacityPlan(given, read_prices(prices) if prices else None)
     if as_json:
         show_json(found.document())
         return

@@ -18,7 +18,7 @@ _Id = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="Its id, the beginning of it, or last.",
+        help="Schedule id, the beginning of one, or `last`.",
         autocompletion=complete_ids("schedule"),
     ),
 ]
@@ -34,29 +34,33 @@ def create(
     *,
     job: Annotated[
         str | None,
-        typer.Option(help="The job to start: JSON, @file or @-, as `jobs create … --print` prints it."),
+        typer.Option(help="Job to start: JSON, @file or @- (stdin), as `jobs create … --print` prints it."),
     ] = None,
     scrape: Annotated[
-        str | None, typer.Option(help='The single run to start: a URL, JSON, @file or @-: {"scraper": …, "input": …}.')
+        str | None, typer.Option(help='Run to start: a URL, JSON, @file or @- (stdin): {"scraper": …, "input": …}.')
     ] = None,
-    cron: Annotated[str | None, typer.Option(help='As "30 3 * * *" or @daily.')] = None,
-    every: Annotated[str | None, typer.Option(help="Instead of --cron: 90s, 10m, 6h, 1d.")] = None,
-    time_zone: Annotated[str | None, typer.Option(help="For --cron, as Europe/Berlin; default UTC.")] = None,
-    jitter: Annotated[str | None, typer.Option(help="Each start is late by up to so much: 30s, 5m.")] = None,
+    cron: Annotated[str | None, typer.Option(help='Cron expression, e.g. "30 3 * * *" or @daily.')] = None,
+    every: Annotated[str | None, typer.Option(help="Interval instead of --cron: 90s, 10m, 6h, 1d.")] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(help="Time zone of --cron, e.g. Europe/Berlin. Default: UTC.")
+    ] = None,
+    jitter: Annotated[
+        str | None, typer.Option(help="Delay each start by a random time of at most this: 30s, 5m.")
+    ] = None,
     overlap: Annotated[
         Literal["skip", "queue", "cancel_previous"] | None,
-        typer.Option(help="When the last one still goes on; default skip."),
+        typer.Option(help="What to do if the previous one still runs. Default: skip."),
     ] = None,
     missed: Annotated[
         Literal["skip", "run_once", "run_all"] | None,
-        typer.Option(help="Times that came while nobody dispatched; default run_once."),
+        typer.Option(help="What to do about starts missed while no dispatcher ran. Default: run_once."),
     ] = None,
-    name: Annotated[str, typer.Option(help="For people.")] = "",
-    paused: Annotated[bool, typer.Option("--paused", help="Begin only with `schedule resume`.")] = False,
+    name: Annotated[str, typer.Option(help="Name to show in lists.")] = "",
+    paused: Annotated[bool, typer.Option("--paused", help="Create it paused. `schedule resume` starts it.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Start a job or a run by cron or at intervals. Prints the schedule's id."""
+    """Create a schedule that starts a job or a run. Prints its id."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_json
 
@@ -82,11 +86,11 @@ def create(
 
 @group.command("list")
 def list_schedules(
-    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=100_000)] = 200,
+    limit: Annotated[int, typer.Option(help="Maximum number to list.", min=1, max=100_000)] = 200,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """The newest first."""
+    """List schedules, newest first."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.listing import pages
     from scrapeyard.cli.common.output import show_list

@@ -9,7 +9,7 @@ import typer
 
 from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, ServerUrl, add_group
 
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where embedded backends keep their files.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder for the files of the embedded backends.")]
 Scrapers = Annotated[str, typer.Argument(metavar="SCRAPER", help="site/task, or site/* for all scrapers of a site.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The secret, as the manifest names it.")]
 group = Commands(help="Secrets of scrapers: set, list, remove; rotate-master.")

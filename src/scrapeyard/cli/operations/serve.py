@@ -24,19 +24,21 @@ _TRIM_SECONDS = 60.0
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
 Insecure = Annotated[
     bool,
-    typer.Option("--insecure", "--allow-public", help="Listen on a public --host, though nobody is asked for a key."),
+    typer.Option("--insecure", "--allow-public", help="Allow a public --host without authentication."),
 ]
 Auth = Annotated[
     Literal["auto", "on", "off"] | None,
-    typer.Option("--auth", help="Ask callers for a key: on, off, or auto: as soon as there is one."),
+    typer.Option("--auth", help="Require an API key: on, off, or auto (as soon as one exists)."),
 ]
-Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
+Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 for any free one.")]
 DataDir = Annotated[
-    Path | None, typer.Option("--data-dir", help="Where embedded backends keep their files.", readable=False)
+    Path | None, typer.Option("--data-dir", help="Folder for the files of the embedded backends.", readable=False)
 ]
-Scrapers = Annotated[Path | None, typer.Option("--scrapers", help="Folder with scrapers, watched.", file_okay=False)]
+Scrapers = Annotated[
+    Path | None, typer.Option("--scrapers", help="Folder of scrapers; changes are picked up at once.", file_okay=False)
+]
 AllowPrivate = Annotated[
-    bool, typer.Option("--allow-private", help="Let scrapers fetch private and loopback addresses.")
+    bool, typer.Option("--allow-private", help="Allow requests to private and loopback addresses.")
 ]
 
 
@@ -267,7 +269,7 @@ def register_demo(app: typer.Typer) -> None:
 
 def demo_site(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8800,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any free one.", min=0, max=65535)] = 8800,
 ) -> None:
     """Serve a small shop to scrape, so that a first try needs no network."""
     from scrapeyard.demo import serve

@@ -25,11 +25,11 @@ def register_sites(app: typer.Typer) -> None:
 
 @group.command("list")
 def list_sites(
-    most: Annotated[int, typer.Option("--limit", min=1, help="Sites shown.")] = 200,
+    most: Annotated[int, typer.Option("--limit", min=1, help="Maximum number to list.")] = 200,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Sites with rules of their own, and those asked for within a day."""
+    """List sites that have their own rules or had a request within a day."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_list
 
@@ -50,7 +50,7 @@ def show(
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,  # noqa: ARG001  there is no other form, but every command takes it
 ) -> None:
-    """How a site is treated and how it is doing, as JSON."""
+    """Show the rules and the state of a site as JSON."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_json
 
@@ -61,22 +61,30 @@ def show(
 def set_rules(
     site: _Site,
     *,
-    rate: Annotated[float | None, typer.Option(help="Requests a second of all workers; 0: no limit.")] = None,
-    burst: Annotated[int | None, typer.Option(help="Requests that may come at once after a rest.")] = None,
-    concurrency: Annotated[int | None, typer.Option(help="Requests in flight; 0: any number.")] = None,
-    min_rate: Annotated[float | None, typer.Option(help="Slowed down no further than this.")] = None,
-    adapt: Annotated[
-        bool | None, typer.Option("--adapt/--no-adapt", help="Whether 429, 503 and latency slow it down.")
+    rate: Annotated[
+        float | None, typer.Option(help="Maximum requests per second, all workers together; 0 for no limit.")
     ] = None,
-    breaker_failures: Annotated[int | None, typer.Option(help="Failures in a row; then it is left alone.")] = None,
-    breaker_ratio: Annotated[float | None, typer.Option(help="Share of failures that does, too.")] = None,
-    breaker_seconds: Annotated[float | None, typer.Option(help="For how long.")] = None,
-    robots: Annotated[Literal["ignore", "obey"] | None, typer.Option(help="What its robots.txt means.")] = None,
-    note: Annotated[str | None, typer.Option(help="For people.")] = None,
+    burst: Annotated[int | None, typer.Option(help="Requests allowed at once after an idle time.")] = None,
+    concurrency: Annotated[int | None, typer.Option(help="Maximum requests in flight; 0 for no limit.")] = None,
+    min_rate: Annotated[
+        float | None, typer.Option(help="Lowest rate that slowing down may reach, in requests per second.")
+    ] = None,
+    adapt: Annotated[
+        bool | None, typer.Option("--adapt/--no-adapt", help="Slow down on 429, 503 and rising latency.")
+    ] = None,
+    breaker_failures: Annotated[
+        int | None, typer.Option(help="Failures in a row that open the circuit breaker.")
+    ] = None,
+    breaker_ratio: Annotated[
+        float | None, typer.Option(help="Share of failed requests (0 to 1) that opens the circuit breaker.")
+    ] = None,
+    breaker_seconds: Annotated[float | None, typer.Option(help="Seconds that the circuit breaker stays open.")] = None,
+    robots: Annotated[Literal["ignore", "obey"] | None, typer.Option(help="Obey or ignore its robots.txt.")] = None,
+    note: Annotated[str | None, typer.Option(help="Note for other operators.")] = None,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Change a site's rules; what is not named stays. In force in every worker within a second."""
+    """Change the rules of a site. Options that are not given stay as they are. Workers apply it within a second."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.errors import BadRequest
 
@@ -155,7 +163,7 @@ def _breaker(state: dict[str, Any]) -> str:
 
 
 workers = Commands(help="Workers: list, drain, undrain.")
-_Worker = Annotated[str, typer.Argument(metavar="ID", help="The worker's id, as `workers` lists it.")]
+_Worker = Annotated[str, typer.Argument(metavar="ID", help="Worker id, as `workers list` shows it.")]
 _POLL_SECONDS = 1.0
 
 
@@ -185,9 +193,9 @@ def list_workers(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
 def drain(
     worker: _Worker,
     *,
-    wait: Annotated[bool, typer.Option("--wait", help="Until it has nothing left to do.")] = False,
-    end: Annotated[bool, typer.Option("--exit", help="End its process then.")] = False,
-    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait at most; 0: without end.")] = 0.0,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has finished its work.")] = False,
+    end: Annotated[bool, typer.Option("--exit", help="Stop its process afterwards.")] = False,
+    timeout: Annotated[float, typer.Option(min=0, help="Maximum seconds to wait; 0 for no limit.")] = 0.0,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:

@@ -29,16 +29,16 @@ def usage(
         list[str] | None, typer.Option(help="Group by day, client, scraper or site; may be repeated.", metavar="WHAT")
     ] = None,
     *,
-    since: Annotated[str | None, typer.Option(help="The first day, as 2026-01-31; 30 days ago by default.")] = None,
-    until: Annotated[str | None, typer.Option(help="The last day; today by default.")] = None,
-    client: Annotated[str | None, typer.Option(help="Of this client.")] = None,
-    scraper: Annotated[str | None, typer.Option(help="Of this scraper.")] = None,
-    site: Annotated[str | None, typer.Option(help="Of this site.")] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="As CSV, with all columns.")] = False,
+    since: Annotated[str | None, typer.Option(help="First day, e.g. 2026-01-31. Default: 30 days ago.")] = None,
+    until: Annotated[str | None, typer.Option(help="Last day. Default: today.")] = None,
+    client: Annotated[str | None, typer.Option(help="Only this client.")] = None,
+    scraper: Annotated[str | None, typer.Option(help="Only this scraper.")] = None,
+    site: Annotated[str | None, typer.Option(help="Only this site.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with all columns.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Runs, fetches, megabytes and seconds of browsers, by day and client unless --by says otherwise."""
+    """Show usage: runs, fetches, megabytes and browser seconds. Default grouping: day and client."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_list
 

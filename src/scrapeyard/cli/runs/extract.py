@@ -15,34 +15,38 @@ def register(app: typer.Typer) -> None:
 
 
 def extract(
-    page: Annotated[str, typer.Argument(metavar="PAGE", help="A URL, or a file of HTML.")],
+    page: Annotated[str, typer.Argument(metavar="PAGE", help="URL, or path of an HTML file.")],
     *,
     fields: Annotated[
-        str | None, typer.Option(help="What is wanted: 'title, price: number, in_stock: bool, subtitle?'.")
+        str | None, typer.Option(help="Fields to extract: 'title, price: number, in_stock: bool, subtitle?'.")
     ] = None,
     schema: Annotated[
-        str | None, typer.Option(help="A JSON schema that the data must fit, as JSON or @file, instead of --fields.")
+        str | None, typer.Option(help="JSON schema of the data instead of --fields, as JSON or @file.")
     ] = None,
-    prompt: Annotated[str | None, typer.Option(help="What is wanted as a sentence, instead of --fields.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="Describe the data in a sentence instead of --fields.")] = None,
     fallback: Annotated[
         list[str] | None,
-        typer.Option(help="FIELD=SELECTOR: a CSS selector or XPath for what nothing else finds. May be repeated."),
+        typer.Option(
+            help="FIELD=SELECTOR: CSS selector or XPath to use if nothing else finds the field; may be repeated."
+        ),
     ] = None,
     correct: Annotated[
         list[str] | None,
-        typer.Option(help="FIELD=VALUE: what the page really has; the site's pattern learns it. May be repeated."),
+        typer.Option(help="FIELD=VALUE: the correct value; the site's pattern learns from it; may be repeated."),
     ] = None,
-    provider: Annotated[str, typer.Option(help="Which model is asked; `none`: no model.")] = "",
-    samples: Annotated[int, typer.Option(help="How often a model is asked.", min=1, max=5)] = 1,
-    sure: Annotated[float | None, typer.Option(help="Confidence that is enough, 0 to 1.", min=0, max=1)] = None,
+    provider: Annotated[str, typer.Option(help="Model provider; `none` for no model.")] = "",
+    samples: Annotated[int, typer.Option(help="How many answers to ask of the model.", min=1, max=5)] = 1,
+    sure: Annotated[
+        float | None, typer.Option(help="Confidence at which a field counts as found, 0 to 1.", min=0, max=1)
+    ] = None,
     engine: EngineName = None,
-    page_url: Annotated[str, typer.Option("--page-url", help="Address of a page that is a file.")] = "",
-    wait: Annotated[float, typer.Option(help="Seconds to wait for the end.", min=0.001, max=3600)] = 120.0,
+    page_url: Annotated[str, typer.Option("--page-url", help="URL of the page, if PAGE is a file.")] = "",
+    wait: Annotated[float, typer.Option(help="Maximum seconds to wait.", min=0.001, max=3600)] = 120.0,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
     output: Output = None,
 ) -> None:
-    """Extract fields of a page on a running server. --json also tells how sure each is, and where it stands."""
+    """Extract fields of a page on a server. --json adds the confidence and the evidence for each field."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.inputs import check_output, read_object, write_result
     from scrapeyard.cli.common.output import show_json

@@ -14,29 +14,33 @@ def register(app: typer.Typer) -> None:
 
 
 def replay(
-    file: Annotated[str, typer.Argument(help="The recording: a JSON export of the Recorder panel, or - for stdin.")],
+    file: Annotated[str, typer.Argument(help="Recording: a JSON export of the Recorder panel, or - for stdin.")],
     *,
     to_scraper: Annotated[
         Path | None,
-        typer.Option(help="Do not replay: write a scraper with these steps into this folder.", file_okay=False),
+        typer.Option(help="Write a scraper with these steps into this folder instead of replaying.", file_okay=False),
     ] = None,
     screenshots: Annotated[
-        Literal["none", "failure", "each"] | None, typer.Option(help="Pictures to keep; default: of a failing step.")
+        Literal["none", "failure", "each"] | None, typer.Option(help="Screenshots to keep. Default: failure.")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if a step leads to another URL or title than recorded.")
+        bool, typer.Option("--strict", help="Fail if a step leads to a URL or title that differs from the recording.")
     ] = False,
     artifacts: Annotated[
-        Path | None, typer.Option(help="Copy pictures and files of the run into this folder.", file_okay=False)
+        Path | None, typer.Option(help="Copy screenshots and files of the run into this folder.", file_okay=False)
     ] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds for the whole recording; default: 300.", min=1)] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Maximum seconds for the whole recording. Default: 300.", min=1)
+    ] = None,
     allow_private: AllowPrivate = False,
-    on_server: Annotated[bool, typer.Option("--on-server", help="Replay on the server, not here.")] = False,
+    on_server: Annotated[
+        bool, typer.Option("--on-server", help="Replay on the server instead of in this process.")
+    ] = False,
     server: ServerUrl = DEFAULT_URL,
     as_json: WholeRun = False,
     output: Output = None,
 ) -> None:
-    """Replay a recording of Chrome's DevTools in a browser, and tell how each step went."""
+    """Replay a recording of Chrome's DevTools in a browser and show the result of each step."""
     from scrapeyard.builtin import REPLAY
     from scrapeyard.cli.common.inputs import read_object
     from scrapeyard.errors import BadRequest

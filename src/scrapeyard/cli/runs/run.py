@@ -57,7 +57,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    target: Annotated[str, typer.Argument(help="A scraper's folder, its id (site/task), or a URL.")],
+    target: Annotated[str, typer.Argument(help="Folder of a scraper, scraper id (site/task), or URL.")],
     *,
     pairs: Pairs = None,
     given: Input = None,
@@ -74,22 +74,25 @@ def run(
     engine: EngineName = None,
     wait_for: WaitFor = None,
     screenshot: Screenshot = False,
-    timeout: Annotated[float | None, typer.Option(help="Seconds; shortens the scraper's own limit.", min=0.001)] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Maximum seconds, if less than the scraper's own limit.", min=0.001)
+    ] = None,
     allow_private: AllowPrivate = False,
     scrapers: ScrapersFolder = None,
     artifacts: Annotated[
-        Path | None, typer.Option(help="Copy what the run kept into this folder.", file_okay=False)
+        Path | None, typer.Option(help="Copy the artifacts of the run into this folder.", file_okay=False)
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Tell on stderr where the time went.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show on stderr where the time went.")] = False,
     as_json: WholeRun = False,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="A file instead of stdout: .json, .jsonl, .csv; with --file .xlsx, .parquet, too."
+            "--output", "-o", help="Write to a file: .json, .jsonl or .csv; with --file also .xlsx or .parquet."
         ),
     ] = None,
     file: Annotated[
-        str | None, typer.Option("--file", "-f", help="A list of inputs, or - for stdin: a whole job, no server.")
+        str | None,
+        typer.Option("--file", "-f", help="Run a whole job without a server: list of inputs, or - for stdin."),
     ] = None,
     policy: Policy = None,
     rate: Rate = None,
@@ -102,7 +105,8 @@ def run(
     max_wait: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Seconds without a success until a wait is given up; default for breakers: 60, later 900."
+            min=0,
+            help="Give up after so many seconds without a success. Default: 60; after a first success 900.",
         ),
     ] = None,
     strict: Strict = False,

@@ -25,14 +25,15 @@ def register(app: typer.Typer) -> None:
 @group.command("list")
 def list_runs(
     status: Annotated[
-        list[str] | None, typer.Option(help="queued, running, succeeded, failed, cancelled; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Runs with this status: queued, running, succeeded, failed or cancelled; may be repeated."),
     ] = None,
     scraper: OfScraper = None,
-    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=100_000)] = 20,
+    limit: Annotated[int, typer.Option(help="Maximum number to list.", min=1, max=100_000)] = 20,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """The newest runs first."""
+    """List runs, newest first."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.listing import pages
     from scrapeyard.cli.common.output import show_list
@@ -44,11 +45,11 @@ def list_runs(
 @group.command()
 def show(
     run_id: RunId,
-    result: Annotated[bool, typer.Option("--result", help="The result alone.")] = False,
+    result: Annotated[bool, typer.Option("--result", help="Print only the result.")] = False,
     url: ServerUrl = DEFAULT_URL,
     output: Output = None,
 ) -> None:
-    """A run as JSON, or its result. With -o the result goes to a file."""
+    """Show a run, or only its result, as JSON. -o writes the result to a file."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.inputs import check_output, write_result
     from scrapeyard.cli.common.output import show_json
@@ -65,13 +66,11 @@ def show(
 @group.command()
 def logs(
     run_id: RunId,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Show lines as they come, until the run ends.")
-    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines until the run ends.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """What the script wrote. With --follow also while it runs: what it wrote so far, then each line as it comes."""
+    """Show the log of a run. --follow also works while it runs: first the lines so far, then each new line."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_json
 
@@ -122,8 +121,8 @@ def explain(run_id: RunId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False
 @group.command()
 def artifacts(
     run_id: RunId,
-    name: Annotated[str | None, typer.Argument(help="Download this one.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Artifact to download.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:

@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
 def scrape(
     target: Annotated[
         str,
-        typer.Argument(help="A URL, or a scraper (site/task or site/task@version).", autocompletion=complete_scrapers),
+        typer.Argument(help="URL, or scraper (site/task or site/task@version).", autocompletion=complete_scrapers),
     ],
     *,
     pairs: Pairs = None,
@@ -66,14 +66,17 @@ def scrape(
     screenshot: Screenshot = False,
     policy: Annotated[
         str | None,
-        typer.Option(help='How to fetch, as a JSON object or @file: {"max_age_seconds": 600, "proxy": "home"}.'),
+        typer.Option(help='Policy for fetching, as a JSON object or @file: {"max_age_seconds": 600, "proxy": "home"}.'),
     ] = None,
-    wait: Annotated[float, typer.Option(help="Seconds to wait for the end.", min=0.001, max=86_400)] = 300.0,
+    wait: Annotated[float, typer.Option(help="Maximum seconds to wait.", min=0.001, max=86_400)] = 300.0,
     in_background: Annotated[
-        bool, typer.Option("--async", help="Do not wait: print the run's id, and the run goes on.")
+        bool, typer.Option("--async", help="Print the run id at once; the run continues on the server.")
     ] = False,
     key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="The same key and call run once.", show_default=False)
+        str | None,
+        typer.Option(
+            "--idempotency-key", help="Repeating a call with the same key starts no second run.", show_default=False
+        ),
     ] = None,
     url: ServerUrl = DEFAULT_URL,
     as_json: WholeRun = False,

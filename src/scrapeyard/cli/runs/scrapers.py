@@ -10,8 +10,8 @@ from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, Scraper
 
 _REFRESH_SECONDS = 300.0
 group = Commands(help="Scrapers: list, show, versions, refresh, channels, move, unmove, state, drift.")
-_Id = Annotated[str, typer.Argument(metavar="ID", help="site/task", autocompletion=complete_scrapers)]
-_Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as stable or beta.")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="Scraper id: site/task.", autocompletion=complete_scrapers)]
+_Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Channel, e.g. stable or beta.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -22,8 +22,10 @@ def register(app: typer.Typer) -> None:
 @group.command("list")
 def list_scrapers(
     scrapers: ScrapersFolder = None,
-    site: Annotated[str | None, typer.Option(help="Only of this site.")] = None,
-    q: Annotated[str | None, typer.Option("--search", help="Only where this is in id, name or description.")] = None,
+    site: Annotated[str | None, typer.Option(help="Only scrapers of this site.")] = None,
+    q: Annotated[
+        str | None, typer.Option("--search", help="Only scrapers with this text in their id, name or description.")
+    ] = None,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -47,7 +49,9 @@ def show(
     wanted: Annotated[
         str,
         typer.Argument(
-            metavar="ID", help="site/task, or site/task@ and a version or range.", autocompletion=complete_scrapers
+            metavar="ID",
+            help="Scraper: site/task, or site/task@ with a version or range.",
+            autocompletion=complete_scrapers,
         ),
     ],
     url: ServerUrl = DEFAULT_URL,
@@ -98,7 +102,7 @@ def channels(scraper_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = Fa
 def move(
     scraper_id: _Id,
     channel: _Channel,
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="An exact version that is there.")],
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="An exact version that exists.")],
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -236,7 +240,7 @@ async def _in_folder(folder: Path, site: str | None, words: str | None) -> list[
 @group.command()
 def drift(
     scraper_id: _Id,
-    accept: Annotated[bool, typer.Option("--accept", help="What the next results have is normal.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Accept the next results as the new normal.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:

@@ -50,7 +50,7 @@ class CrawlCall(Choice):
     )
     concurrency: int | None = Field(None, ge=1, le=100_000, description="Pages at once; null: as workers take them.")
     policy: JobPolicyCall = Field(JobPolicyCall(), description="As of a job; `robots`, `rate`, `concurrency` go first.")
-    name: str = Field("", max_length=200, pattern=TEXT, description="For people.")
+    name: str = Field("", max_length=200, pattern=TEXT, description="Name to show in lists.")
     exports: list[ExportCall] = Field(
         default_factory=list, max_length=20, description="Files to be made when it has ended; `pages` is made for this."
     )

@@ -30,6 +30,7 @@ TAGS: Final = {
     "runs": "Look runs up, follow and cancel them.",
     "jobs": "Run a scraper on a list, a sitemap or the links of pages; results and exports.",
     "exports": "Files made of the results of a job.",
+    "sinks": "Where the results of jobs are delivered.",
     "schedules": "Start jobs and runs by the clock.",
     "usage": "What clients, scrapers and sites used.",
     "webhooks": "Messages to receivers.",

@@ -51,19 +51,26 @@ class Nested(Struct, frozen=True):
     """Parameters of the operation that fields of the parent answer."""
 
 
+_OF_JOB: Final = (
+    Nested("items", "list_items", {"job_id": "id"}),
+    Nested("failures", "list_errors", {"job_id": "id"}),
+    Nested("files", "list_exports", {"job_id": "id"}),
+    Nested("metrics", "get_metrics", {"job_id": "id"}),
+)
 NESTED: Final = {
     "Summary": (Nested("whole", "get_run", {"run_id": "id"}), Nested("logs", "get_logs", {"run_id": "id"})),
     "RunDocument": (Nested("logs", "get_logs", {"run_id": "id"}), Nested("explain", "explain_run", {"run_id": "id"})),
-    "JobDocument": (
-        Nested("items", "list_items", {"job_id": "id"}),
-        Nested("failures", "list_errors", {"job_id": "id"}),
-        Nested("files", "list_exports", {"job_id": "id"}),
-        Nested("metrics", "get_metrics", {"job_id": "id"}),
-    ),
+    "JobDocument": _OF_JOB,
+    "WholeJobDocument": _OF_JOB,
     "ScheduleDocument": (Nested("history", "get_schedule_history", {"schedule_id": "id"}),),
 }
 """By the type in the OpenAPI document."""
-_NAMES: Final = {"Summary": "RunSummary", "RunDocument": "Run"}
+_NAMES: Final = {
+    "Summary": "RunSummary",
+    "RunDocument": "Run",
+    "JobDocument": "JobSummary",
+    "WholeJobDocument": "Job",
+}
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _JSON: Final = GraphQLScalarType("JSON", description="Any JSON value.")
 _LONG: Final = GraphQLScalarType("Long", description="A whole number of up to 53 bits.")

@@ -30,8 +30,9 @@ class PathAliases:
 
 
 def our_path(given: str) -> str:
-    """The path under which a request is served."""
-    path = given[:-1] if given.endswith("/") and given != "/" else given
+    """The path under which a request is served. Two slashes before it come of a base URL that ends in one."""
+    path = f"/{given.lstrip('/')}"
+    path = path[:-1] if path.endswith("/") and path != "/" else path
     for alias, ours in PATHS.items():
         if path == alias or path.startswith(f"{alias}/"):
             return ours + path.removeprefix(alias)

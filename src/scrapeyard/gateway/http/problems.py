@@ -141,6 +141,10 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "A repository of scrapers does not answer",
         "Try again after Retry-After; what is cached goes on serving.",
     ),
+    "maybe_accepted": (
+        "It is not known whether the call was taken",
+        "GET `links.self` tells what became of the run. Repeat the call with an Idempotency-Key, which runs it once.",
+    ),
     "wait_timeout": (
         "The run did not finish in time and was cancelled",
         "Wait longer, or leave `on_timeout` at `continue` and look the run up later.",
@@ -286,10 +290,10 @@ def from_error(error: ScrapeyardError) -> Response:
         retryable = error.retry_after is not None
         document = problem(error.refusal_code, error.status, error.message, retryable=retryable)
         ways = {"WWW-Authenticate": _BEARER} if error.refusal_code == "unauthenticated" else {}
-        return respond(document, _retry_after(error.retry_after) | ways)
+        return respond(document, retry_after(error.retry_after) | ways)
     more = {name: error.details[name] for name in ("errors", "rows", "count") if name in error.details}
     document = problem(error.code, _status(error), error.message, retryable=error.retryable, **more)
-    return respond(document, _retry_after(getattr(error, "retry_after", None)))
+    return respond(document, retry_after(getattr(error, "retry_after", None)))
 
 
 def invalid(faults: Sequence[Mapping[str, Any]]) -> Response:
@@ -373,7 +377,8 @@ def _status(error: ScrapeyardError) -> int:
     return 400 if isinstance(error, BadRequest) else 500
 
 
-def _retry_after(seconds: float | None) -> dict[str, str]:
+def retry_after(seconds: float | None) -> dict[str, str]:
+    """The header that says after how many seconds to try again; none if that is not known."""
     return {} if seconds is None else {"Retry-After": str(max(1, math.ceil(seconds)))}
 
 

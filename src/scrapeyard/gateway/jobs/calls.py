@@ -8,9 +8,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from scrapeyard.extras import missing
 from scrapeyard.gateway.http.names import Named
 from scrapeyard.gateway.http.patterns import CHOSEN_ID, DOMAIN, JOB_ID, NAME, SCRAPER_WANTED, URL, Url, no_number
-from scrapeyard.gateway.jobs.policies import JobPolicyCall
+from scrapeyard.gateway.jobs.policies import JobPolicyCall, KafkaItems
 from scrapeyard.inputs.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START, QueryMode, ScopeKind
 from scrapeyard.model import ExitReason, Priority
+from scrapeyard.model.export import MAX_SINKS, SINK_NAME
 from scrapeyard.model.fetching import MOST
 from scrapeyard.model.job import ITEM_KEY, ExportWish, ItemStatus
 
@@ -42,6 +43,8 @@ WebhookEvent = Literal[
     "job.restored",
     "breaker",
     "export.ready",
+    "sink.done",
+    "sink.failed",
     "item.failed",
 ]
 DEFAULT_EVENTS: tuple[WebhookEvent, ...] = ("job.completed", "job.failed", "job.cancelled")
@@ -190,7 +193,7 @@ class JobOptions(ShapeOptions):
     domain: Domain | None = Field(
         None, description="The site it is about, for listings; default: the host of the first address that is given."
     )
-    name: str = Field("", max_length=200, pattern=TEXT, description="For people.")
+    name: str = Field("", max_length=200, pattern=TEXT, description="Name to show in lists.")
     owner: str = Field("", max_length=100, pattern=TEXT, description="Whose share of the workers it uses.")
     priority: Priority | None = Field(None, description="Default: the scraper's, else `normal`.")
     lane: str | None = Field(None, pattern=NAME, description="Which workers take it; default: the scraper's lane.")
@@ -198,6 +201,12 @@ class JobOptions(ShapeOptions):
     policy: JobPolicyCall = JobPolicyCall()
     exports: list[ExportCall] = Field(
         default_factory=list, max_length=MAX_EXPORTS, description="Files to be made when it has ended."
+    )
+    sinks: list[Annotated[str, Field(pattern=SINK_NAME)]] | None = Field(
+        None,
+        max_length=MAX_SINKS,
+        description="Sinks that its results are delivered to while it runs, by name: `GET /api/sinks` lists them. "
+        "Default: those that the operator chose for all jobs.",
     )
     webhook: WebhookCall | None = Field(None, description="Who is told of what happens to it.")
 
@@ -228,7 +237,7 @@ class SiteOptions(BaseModel):
 
 
 class JobCall(Named, JobOptions):
-    """A job to do. Give exactly one of `items`, `items_url`, `sitemap_url` and `start_url`."""
+    """A job to do. Give exactly one of `items`, `items_url`, `sitemap_url`, `kafka` and `start_url`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -263,16 +272,17 @@ class JobCall(Named, JobOptions):
         None, description="A sitemap, an index of them, a robots.txt, or a site whose robots.txt names them."
     )
     sitemap: SitemapChoice = Field(SitemapChoice(), description="What is taken of the sitemap.")
+    kafka: KafkaItems | None = Field(None, description="Records of a Kafka topic.")
     start_url: _Starts | None = Field(None, description="Where to begin to follow links: an address, or several.")
     follow: Follow = Field(Follow(), description="How the links of `start_url` are followed.")
 
     @model_validator(mode="after")
     def _has_one_source(self) -> "JobCall":
-        sources = ("items", "items_url", "sitemap_url", "start_url")
+        sources = ("items", "items_url", "sitemap_url", "kafka", "start_url")
         given = [name for name in sources if getattr(self, name) is not None]
         if len(given) != 1:
             said = f"not {' and '.join(given)}" if given else "or upload a list"
-            raise ValueError(f"give exactly one of items, items_url, sitemap_url and start_url, {said}")
+            raise ValueError(f"give exactly one of items, items_url, sitemap_url, kafka and start_url, {said}")
         for option, source in (("sitemap", "sitemap_url"), ("follow", "start_url")):
             if option in self.model_fields_set and given != [source]:
                 raise ValueError(f"{option} goes with {source}, which is not given")
@@ -339,7 +349,7 @@ class ChangeCall(BaseModel):
     )
 
     policy: JobPolicyCall = Field(JobPolicyCall(), description="Changes of the job's policy; the rest stays as it is.")
-    name: str | None = Field(None, max_length=200, pattern=TEXT, description="For people.")
+    name: str | None = Field(None, max_length=200, pattern=TEXT, description="Name to show in lists.")
     priority: Priority | None = Field(None, description="Of items that are handed out from now on.")
 
     @model_validator(mode="after")

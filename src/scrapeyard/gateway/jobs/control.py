@@ -19,6 +19,7 @@ from scrapeyard.inputs.formats.rows import BadRow
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.spool import KEPT, ListSummary, read_spool
 from scrapeyard.model import new_id
+from scrapeyard.model.export import SINK_OPEN_SECONDS
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import ArchiveState, Job, JobStatus, NewItem
 from scrapeyard.repository.manifest.items import is_same
@@ -96,6 +97,7 @@ class JobControl:
         return await self._told(before, job)
 
     async def _reopen(self, before: Job) -> Job:
+        await self._wake_sinks(before)
         job = await self._store.jobs.reopen(before.id, self._clock())
         if job is not None and job.deleting:
             raise Refusal("conflict", 409, "the job is being deleted, so it cannot be resumed")
@@ -106,6 +108,12 @@ class JobControl:
         log.info("jobs.reopened", job=before.id, items=before.counts.cancelled)
         await self._news.wake()
         return await self._told(before, job)
+
+    async def _wake_sinks(self, job: Job) -> None:
+        """Before its items run again: if this process is killed in between, nothing has changed."""
+        if job.sinks:
+            now = self._clock()
+            await self._store.sinks.wake(job.id, now, now + SINK_OPEN_SECONDS)
 
     async def change(self, job_id: str, call: ChangeCall) -> Job:
         """Change the policy and priority for items that are handed out from now on, and the name."""
@@ -137,7 +145,9 @@ class JobControl:
             http_statuses=_some(call.http_statuses),
             keys=_some(call.keys),
         )
-        count = await self._store.items.redrive(job_id, where, await self._changed(before, call), self._clock())
+        changed = await self._changed(before, call)
+        await self._wake_sinks(before)
+        count = await self._store.items.redrive(job_id, where, changed, self._clock())
         if count is None:
             held = await self.with_items(job_id)
             is_swept = held.sweeping or "results" in held.swept

@@ -25,7 +25,7 @@ from scrapeyard.errors import (
 from scrapeyard.gateway.auth.ownership import check_call, owned_wish, owner_of
 from scrapeyard.gateway.jobs.calls import JobCall, JobOptions, ShapeOptions
 from scrapeyard.gateway.jobs.policies import policy_of
-from scrapeyard.gateway.jobs.profiles import with_profile
+from scrapeyard.gateway.jobs.profiles import sinks_of, with_profile
 from scrapeyard.gateway.jobs.streams import JobNotifier
 from scrapeyard.gateway.runs.admission import Lanes
 from scrapeyard.gateway.runs.calls import traceparent
@@ -35,6 +35,7 @@ from scrapeyard.inputs.mapper import check_source
 from scrapeyard.inputs.source import (
     BadRows,
     FollowSource,
+    KafkaSource,
     ListSource,
     Shape,
     SitemapSource,
@@ -53,6 +54,7 @@ from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue, find
 from scrapeyard.results.exports.columns import PARTS_OF
+from scrapeyard.settings import SinkSettings
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 from scrapeyard.store.ports.runs import KeyedAnswer
 from scrapeyard.store.ports.store import Store
@@ -111,6 +113,7 @@ class JobCreation:
         lanes: Lanes,
         news: JobNotifier,
         receivers: WebhookValidator,
+        sinks: SinkSettings,
         default_scraper: str,
         clock: Callable[[], float],
         traces: TraceExporter | None = None,
@@ -126,6 +129,7 @@ class JobCreation:
         self._lanes = lanes
         self._news = news
         self._receivers = receivers
+        self._sinks = sinks
         self._default = default_scraper
         self._checker = InputChecker()
         self._clock = clock
@@ -176,6 +180,8 @@ class JobCreation:
         dialect = "" if template.options is None else "site"
         source = msgspec.structs.replace(source, domain=_domain(template), dialect=dialect)
         check_source(source, scraper, self._checker)
+        if isinstance(source, KafkaSource):
+            self._intake.check_topic(source.topic)
         return scraper, source
 
     async def create_from_list(
@@ -229,6 +235,7 @@ class JobCreation:
             priority=options.priority or (Priority(preferred) if preferred else Priority.NORMAL),
             policy=policy_of(options.policy, scraper),
             exports=tuple(dict.fromkeys([await owned_wish(jobs, identity, each.wish()) for each in options.exports])),
+            sinks=sinks_of(options, self._sinks),
             webhook=None if webhook is None else Raw(msgspec.json.encode(webhook)),
             source=as_table(source),
             reading=True,
@@ -368,6 +375,9 @@ def _source(call: JobCall) -> Source:
             modified_since=_seconds(call.sitemap.modified_since),
             limit=call.sitemap.limit,
         )
+    if call.kafka is not None:
+        shape = msgspec.structs.replace(found, format="jsonl") if found.format == "auto" else found
+        return KafkaSource(shape=shape, **call.kafka.model_dump())
     if call.starts:
         follow: dict[str, Any] = call.follow.model_dump(exclude={"include", "exclude"}, exclude_none=True)
         return FollowSource(

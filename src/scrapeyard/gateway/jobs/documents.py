@@ -1,20 +1,20 @@
-"""Jobs and items as the API shows them."""
+"""Jobs as the API shows them."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import quote
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Struct
 
 from scrapeyard.gateway.http.alternatives import JOB, also, alternatives
 from scrapeyard.gateway.http.patterns import EXAMPLE_JOB, EXAMPLE_TIME, JOB_ID, NEXT, OBJECT
 from scrapeyard.gateway.jobs.policies import JobManners
 from scrapeyard.gateway.jobs.rates import JobPace
-from scrapeyard.gateway.runs.documents import ArtifactDocument
 from scrapeyard.inputs.spool import ListSummary
-from scrapeyard.model import ExitReason, LogLine, Priority, RunError, Usage
+from scrapeyard.model import Priority, RunError, Usage
+from scrapeyard.model.export import SinkDelivery, SinkState
 from scrapeyard.model.instants import instant
-from scrapeyard.model.job import ArchiveState, Counts, ExportWish, Item, ItemStatus, Job, JobStatus
+from scrapeyard.model.job import ArchiveState, Counts, ExportWish, Job, JobStatus
 
 
 class BreakerDocument(Struct, frozen=True, kw_only=True):
@@ -108,6 +108,7 @@ class JobDocument(Struct, frozen=True, kw_only=True):
     archive: Annotated[
         ArchiveState, Meta(description="Where its items lie: empty for the database, `archived` for the blob store.")
     ]
+    sinks: Annotated[tuple[str, ...], Meta(description="Names of the sinks that its results are delivered to.")]
     webhook: WebhookDocument | None
     schedule_id: str | None
     created_at: Annotated[str, Meta(examples=[EXAMPLE_TIME])]
@@ -123,6 +124,30 @@ class JobDocument(Struct, frozen=True, kw_only=True):
     residential_mb_used: Annotated[float, also("usage.bytes_by_class / 1048576, of residential and unlocking proxies")]
     error_message: Annotated[str | None, also("error.message")]
     updated_at: Annotated[str, also("finished_at, started_at or created_at, the last that is set")]
+
+
+class JobSinkDocument(Struct, frozen=True, kw_only=True):
+    """What one sink has of a job."""
+
+    sink: str
+    state: Annotated[
+        SinkState,
+        Meta(description="`active`: delivered as items end, or tried again; `done`: has all; `failed`: given up."),
+    ]
+    delivered: Annotated[int, Meta(description="Records that it took; those of items that ran again count again.")]
+    failed: Annotated[int, Meta(description="Records that it can never take.")]
+    behind: Annotated[int, Meta(description="Items that have ended and are not delivered yet.")]
+    attempts: Annotated[int, Meta(description="Failed attempts in a row.")]
+    last_error: Annotated[str | None, Meta(description="Of the attempt or record that failed last.")]
+    delivered_at: Annotated[str | None, Meta(description="When it took something last.")]
+    failing_since: str | None
+    next_at: Annotated[str | None, Meta(description="When it is looked at next; null unless it is active.")]
+
+
+class WholeJobDocument(JobDocument, frozen=True, kw_only=True):
+    """A job, with how its sinks stand."""
+
+    sink_deliveries: tuple[JobSinkDocument, ...]
 
 
 class BadRowDocument(Struct, frozen=True, kw_only=True):
@@ -170,82 +195,7 @@ class AppendedDocument(Struct, frozen=True, kw_only=True):
     first_bad: list[BadRowDocument]
 
 
-class ItemLinks(Struct, frozen=True, kw_only=True):
-    """Where to go from here."""
-
-    self: str
-    job: str
-
-
-class ItemDocument(Struct, frozen=True, kw_only=True):
-    """An item."""
-
-    id: str
-    number: Annotated[int, Meta(description="Its place in the job, from 0.")]
-    status: ItemStatus
-    input: Annotated[Raw, OBJECT]
-    attempt: Annotated[int, Meta(description="Attempts begun.")]
-    not_before: Annotated[str | None, Meta(description="When it is tried again.")]
-    exit_reason: ExitReason | None
-    http_status: Annotated[
-        int | None, Meta(description="Of the last page that it fetched; null if there was none, or no answer.")
-    ]
-    partial: Annotated[
-        bool, Meta(description="It failed, and `result` has the records that the script yielded before.")
-    ]
-    error: RunError | None
-    site: str | None
-    usage: Usage | None
-    strategy_used: Annotated[
-        str | None,
-        Meta(
-            description="How its last page was had: `http`, `clearance` (plain HTTP with what the solver had got), "
-            "`solver` or `cache`; null if it got none."
-        ),
-    ]
-    proxy_used: Annotated[
-        str | None, Meta(description="Class and exit of the proxy that the page came through, without credentials.")
-    ]
-    started_at: str | None
-    finished_at: str | None
-    depth: Annotated[int | None, Meta(description="Links from a start to it; null unless links are followed.")]
-    referrer: Annotated[str | None, Meta(description="The page that linked to it first.")]
-    result: Annotated[Raw, Meta(description="Null before the end and where the data is an object: `artifacts` has it.")]
-    result_bytes: int
-    artifacts: list[ArtifactDocument]
-    swept: Annotated[tuple[str, ...], Meta(description="What retention has removed of it.")]
-    links: ItemLinks
-
-
-class WholeItemDocument(ItemDocument, frozen=True, kw_only=True):
-    """An item with what it wrote."""
-
-    logs: Annotated[tuple[LogLine, ...], Meta(description="The last lines, of items that failed.")]
-
-
-class ItemPageDocument(Struct, frozen=True, kw_only=True):
-    """One page of the items, in the order of the list."""
-
-    items: list[ItemDocument]
-    next_cursor: Annotated[str | None, NEXT]
-
-
-class DeadLetterDocument(ItemDocument, frozen=True, kw_only=True):
-    """An item that ended as an error."""
-
-    job_id: str
-
-
-class DeadLetterPageDocument(Struct, frozen=True, kw_only=True):
-    """One page of the dead letters, those of the newest job first."""
-
-    items: list[DeadLetterDocument]
-    next_cursor: Annotated[str | None, NEXT]
-
-
-_NULL = Raw(b"null")
 Shown = TypeVar("Shown", bound=JobDocument)
-ShownItem = TypeVar("ShownItem", bound=ItemDocument)
 _TOLD = ("gaps", "left_out", "domain", "dialect", "call_digest", "spool")
 """Parts of a source that are shown elsewhere, or not."""
 
@@ -253,6 +203,30 @@ _TOLD = ("gaps", "left_out", "domain", "dialect", "call_digest", "spool")
 def job_document(job: Job, pace: JobPace, manners: JobManners | None) -> JobDocument:
     """A job, with its speed."""
     return _job(JobDocument, job, pace, manners=manners)
+
+
+def whole_job(
+    job: Job, pace: JobPace, manners: JobManners | None, deliveries: Iterable[SinkDelivery]
+) -> WholeJobDocument:
+    """The same, with how its sinks stand."""
+    shown = tuple(job_sink(job, delivery) for delivery in deliveries)
+    return _job(WholeJobDocument, job, pace, manners=manners, sink_deliveries=shown)
+
+
+def job_sink(job: Job, delivery: SinkDelivery) -> JobSinkDocument:
+    """What one sink has of a job."""
+    return JobSinkDocument(
+        sink=delivery.sink,
+        state=delivery.state,
+        delivered=delivery.delivered,
+        failed=delivery.failed,
+        behind=max(0, job.counts.success + job.counts.error - delivery.covered),
+        attempts=delivery.attempts,
+        last_error=delivery.last_error or None,
+        delivered_at=instant(delivery.delivered_at),
+        failing_since=instant(delivery.failing_since),
+        next_at=instant(delivery.due_at),
+    )
 
 
 def created_document(
@@ -297,6 +271,7 @@ def _job(kind: type[Shown], job: Job, pace: JobPace, **more: Any) -> Shown:
         files_pending=job.files_pending or job.status is JobStatus.FINISHING,
         swept={kind: instant(at) for kind, at in job.swept.items()},
         archive=job.archive,
+        sinks=job.sinks,
         webhook=_webhook(job),
         schedule_id=job.schedule_id or None,
         created_at=instant(job.created_at),
@@ -313,64 +288,6 @@ def _job(kind: type[Shown], job: Job, pace: JobPace, **more: Any) -> Shown:
 def bad_rows(summary: ListSummary) -> list[BadRowDocument]:
     """The first rows of a list that could not be used."""
     return [BadRowDocument(line=row.line, reason=row.reason, file=row.file) for row in summary.first]
-
-
-def item_document(job: Job, item: Item) -> ItemDocument:
-    """An item without its logs."""
-    return _item(ItemDocument, job.id, item, swept=job.swept_of(item))
-
-
-def whole_item(job: Job, item: Item) -> WholeItemDocument:
-    """An item with its logs."""
-    return _item(WholeItemDocument, job.id, item, logs=item.logs, swept=job.swept_of(item))
-
-
-def dead_letter(job: Job, item: Item) -> DeadLetterDocument:
-    """An item that ended as an error, among those of other jobs."""
-    return _item(DeadLetterDocument, job.id, item, job_id=job.id, swept=job.swept_of(item))
-
-
-def _item(kind: type[ShownItem], of: str, item: Item, **more: Any) -> ShownItem:
-    here = f"/api/jobs/{of}/items/{quote(item.key, safe='')}"
-    return kind(
-        id=item.key,
-        number=item.seq,
-        status=item.status,
-        input=item.input,
-        attempt=item.attempt,
-        not_before=instant(item.not_before),
-        exit_reason=item.exit_reason,
-        http_status=item.http_status,
-        partial=item.partial,
-        error=item.error,
-        site=item.site or None,
-        usage=item.usage,
-        strategy_used=item.strategy or None,
-        proxy_used=item.proxy or None,
-        started_at=instant(item.started_at),
-        finished_at=instant(item.finished_at),
-        depth=item.depth,
-        referrer=item.referrer or None,
-        result=item.result if item.result is not None else _NULL,
-        result_bytes=item.result_bytes,
-        artifacts=_artifacts(here, item),
-        links=ItemLinks(self=here, job=f"/api/jobs/{of}"),
-        **more,
-    )
-
-
-def _artifacts(here: str, item: Item) -> list[ArtifactDocument]:
-    """Everything that can be downloaded of an item, without blob keys."""
-    found = [(kept.name, kept.content_type, kept.size) for kept in item.artifacts]
-    has_data = item.result is not None or bool(item.result_key)
-    if has_data and not any(name == "data.json" for name, _, _ in found):
-        found.insert(0, ("data.json", "application/json", item.result_bytes or len(bytes(item.result or b""))))
-    return [
-        ArtifactDocument(
-            name=name, content_type=kind, size=size, href=f"{here}/download?artifact={quote(name, safe='')}"
-        )
-        for name, kind, size in found
-    ]
 
 
 def _breaker(job: Job) -> BreakerDocument:

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
 from msgspec import Meta, Raw, Struct
@@ -27,23 +28,16 @@ from scrapeyard.gateway.http.parameters import (
     Reasons,
     Sites,
 )
-from scrapeyard.gateway.http.patterns import JOB_ID, SCRAPER_ID
-from scrapeyard.gateway.jobs.documents import (
-    DeadLetterPageDocument,
-    ItemDocument,
-    ItemPageDocument,
-    WholeItemDocument,
-    dead_letter,
-    item_document,
-    whole_item,
-)
+from scrapeyard.gateway.http.patterns import JOB_ID, NEXT, OBJECT, SCRAPER_ID
 from scrapeyard.gateway.jobs.service import JobService
-from scrapeyard.model import ExitReason
+from scrapeyard.gateway.runs.documents import ArtifactDocument
+from scrapeyard.model import ExitReason, LogLine, RunError, Usage
 from scrapeyard.model.instants import instant
-from scrapeyard.model.job import Item, Job
+from scrapeyard.model.job import Item, ItemStatus, Job
 from scrapeyard.store.ports.jobs import DeadLetterFilter, ItemFilter, ItemPage
 
 MOST_GROUPS = 50
+_NULL = Raw(b"null")
 _MANIFEST = "manifest"
 _LOOKS = 50
 """Pages of items that one search looks at."""
@@ -65,6 +59,140 @@ _Artifact = Annotated[
     ),
 ]
 _BYTES = {"description": "The bytes, as an attachment.", "content": BYTES}
+
+
+class ItemLinks(Struct, frozen=True, kw_only=True):
+    """Where to go from here."""
+
+    self: str
+    job: str
+
+
+class ItemDocument(Struct, frozen=True, kw_only=True):
+    """An item."""
+
+    id: str
+    number: Annotated[int, Meta(description="Its place in the job, from 0.")]
+    status: ItemStatus
+    input: Annotated[Raw, OBJECT]
+    attempt: Annotated[int, Meta(description="Attempts begun.")]
+    not_before: Annotated[str | None, Meta(description="When it is tried again.")]
+    exit_reason: ExitReason | None
+    http_status: Annotated[
+        int | None, Meta(description="Of the last page that it fetched; null if there was none, or no answer.")
+    ]
+    partial: Annotated[
+        bool, Meta(description="It failed, and `result` has the records that the script yielded before.")
+    ]
+    error: RunError | None
+    site: str | None
+    usage: Usage | None
+    strategy_used: Annotated[
+        str | None,
+        Meta(
+            description="How its last page was had: `http`, `clearance` (plain HTTP with what the solver had got), "
+            "`solver` or `cache`; null if it got none."
+        ),
+    ]
+    proxy_used: Annotated[
+        str | None, Meta(description="Class and exit of the proxy that the page came through, without credentials.")
+    ]
+    started_at: str | None
+    finished_at: str | None
+    depth: Annotated[int | None, Meta(description="Links from a start to it; null unless links are followed.")]
+    referrer: Annotated[str | None, Meta(description="The page that linked to it first.")]
+    result: Annotated[Raw, Meta(description="Null before the end and where the data is an object: `artifacts` has it.")]
+    result_bytes: int
+    artifacts: list[ArtifactDocument]
+    swept: Annotated[tuple[str, ...], Meta(description="What retention has removed of it.")]
+    links: ItemLinks
+
+
+class WholeItemDocument(ItemDocument, frozen=True, kw_only=True):
+    """An item with what it wrote."""
+
+    logs: Annotated[tuple[LogLine, ...], Meta(description="The last lines, of items that failed.")]
+
+
+class ItemPageDocument(Struct, frozen=True, kw_only=True):
+    """One page of the items, in the order of the list."""
+
+    items: list[ItemDocument]
+    next_cursor: Annotated[str | None, NEXT]
+
+
+class DeadLetterDocument(ItemDocument, frozen=True, kw_only=True):
+    """An item that ended as an error."""
+
+    job_id: str
+
+
+class DeadLetterPageDocument(Struct, frozen=True, kw_only=True):
+    """One page of the dead letters, those of the newest job first."""
+
+    items: list[DeadLetterDocument]
+    next_cursor: Annotated[str | None, NEXT]
+
+
+ShownItem = TypeVar("ShownItem", bound=ItemDocument)
+
+
+def item_document(job: Job, item: Item) -> ItemDocument:
+    """An item without its logs."""
+    return _shown(ItemDocument, job.id, item, swept=job.swept_of(item))
+
+
+def whole_item(job: Job, item: Item) -> WholeItemDocument:
+    """An item with its logs."""
+    return _shown(WholeItemDocument, job.id, item, logs=item.logs, swept=job.swept_of(item))
+
+
+def dead_letter(job: Job, item: Item) -> DeadLetterDocument:
+    """An item that ended as an error, among those of other jobs."""
+    return _shown(DeadLetterDocument, job.id, item, job_id=job.id, swept=job.swept_of(item))
+
+
+def _shown(kind: type[ShownItem], of: str, item: Item, **more: Any) -> ShownItem:
+    here = f"/api/jobs/{of}/items/{quote(item.key, safe='')}"
+    return kind(
+        id=item.key,
+        number=item.seq,
+        status=item.status,
+        input=item.input,
+        attempt=item.attempt,
+        not_before=instant(item.not_before),
+        exit_reason=item.exit_reason,
+        http_status=item.http_status,
+        partial=item.partial,
+        error=item.error,
+        site=item.site or None,
+        usage=item.usage,
+        strategy_used=item.strategy or None,
+        proxy_used=item.proxy or None,
+        started_at=instant(item.started_at),
+        finished_at=instant(item.finished_at),
+        depth=item.depth,
+        referrer=item.referrer or None,
+        result=item.result if item.result is not None else _NULL,
+        result_bytes=item.result_bytes,
+        artifacts=_artifacts(here, item),
+        links=ItemLinks(self=here, job=f"/api/jobs/{of}"),
+        **more,
+    )
+
+
+def _artifacts(here: str, item: Item) -> list[ArtifactDocument]:
+    """Everything that can be downloaded of an item, without blob keys."""
+    found = [(kept.name, kept.content_type, kept.size) for kept in item.artifacts]
+    has_data = item.result is not None or bool(item.result_key)
+    if has_data and not any(name == "data.json" for name, _, _ in found):
+        found.insert(0, ("data.json", "application/json", item.result_bytes or len(bytes(item.result or b""))))
+    return [
+        ArtifactDocument(
+            name=name, content_type=kind, size=size, href=f"{here}/download?artifact={quote(name, safe='')}"
+        )
+        for name, kind, size in found
+    ]
 
 
 router = APIRouter(tags=["jobs"], route_class=AnswerRoute)

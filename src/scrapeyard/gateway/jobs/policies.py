@@ -1,14 +1,15 @@
-"""`policy` of a job: how hard to try, how fast, how its pages are fetched, and when to stop."""
+"""`policy` of a job: how hard to try, how fast, how its pages are fetched, and when to stop; `kafka`: its items."""
 
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from scrapeyard.engines.politeness.policies import FixedPolicies
 from scrapeyard.gateway.runs.policies import Budget, Policy, fetching_of, field_of
+from scrapeyard.inputs.source import MAX_IDLE_SECONDS, MAX_ITEMS
 from scrapeyard.model import Scraper
 from scrapeyard.model.fetching import RETRIES, Backoff, BudgetLimits, FetchPolicy, RobotsMode, rules_of
 from scrapeyard.model.job import BreakerPolicy, JobPolicy, SnapshotPolicy
@@ -178,3 +179,43 @@ def manners_of(policy: JobPolicy, scraper: Scraper, sites: FixedPolicies) -> Job
         public=HostManners(robots=asked or sites.robots("", for_job=True), requests_per_second=public or None),
         private=HostManners(robots=asked or sites.robots(""), requests_per_second=for_all or None),
     )
+
+
+class KafkaItems(BaseModel):
+    """Records of a Kafka topic, each an item."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topic: str = Field(
+        pattern=r"^[A-Za-z0-9._-]{1,249}$",
+        description="The topic, on the cluster that the operator names; one that jobs may read.",
+    )
+    group: str = Field(
+        "",
+        max_length=200,
+        pattern=r"^[A-Za-z0-9._-]*$",
+        description="Consumer group: the job begins where it stands, and moves it on when the job has its items, so "
+        "that the next job continues. Use it for one job at a time.",
+    )
+    start: Literal["earliest", "latest"] = Field(
+        "earliest", description="Where to begin in a partition in which the group, if any, has no position."
+    )
+    offsets: dict[Annotated[str, StringConstraints(pattern=r"^[0-9]{1,5}$")], Annotated[int, Field(ge=0)]] = Field(
+        {}, max_length=1000, description="First offset by partition, instead of `start`."
+    )
+    limit: int | None = Field(None, ge=1, le=MAX_ITEMS, strict=True, description="Records read at most.")
+    idle_seconds: float = Field(
+        0,
+        ge=0,
+        le=MAX_IDLE_SECONDS,
+        description="Read on until no record came for this long; 0: up to the end of the topic as it is now. Needs a "
+        "limit.",
+    )
+
+    @model_validator(mode="after")
+    def _has_an_end(self) -> "KafkaItems":
+        if self.idle_seconds and self.limit is None:
+            raise ValueError("kafka.limit: give one with idle_seconds, since a busy topic is never idle")
+        if self.group and self.offsets:
+            raise ValueError("kafka.offsets: a group has positions of its own; give one of the two")
+        return self

@@ -4,8 +4,10 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
+from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.jobs.calls import ExportCall, Follow, JobCall, JobOptions, SitemapChoice
 from scrapeyard.gateway.jobs.policies import JobPolicyCall
+from scrapeyard.settings import SinkSettings
 
 
 class JobProfile(Struct, frozen=True, kw_only=True):
@@ -68,3 +70,13 @@ def _over(given: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
         if isinstance(default, dict) and isinstance(given.get(name), dict):
             merged[name] = _over(given[name], default)
     return merged
+
+
+def sinks_of(options: JobOptions, known: SinkSettings) -> tuple[str, ...]:
+    """The sinks of a job. Raises BadRequest for one that the operator did not define."""
+    if options.sinks is None:
+        return known.default
+    for name in options.sinks:
+        if known.target(name) is None:
+            raise BadRequest(f"sinks: there is no sink {name}; GET /api/sinks lists those that there are")
+    return tuple(dict.fromkeys(options.sinks))

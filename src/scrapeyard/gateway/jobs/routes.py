@@ -25,6 +25,7 @@ from scrapeyard.gateway.jobs.documents import (
     JobDocument,
     JobPageDocument,
     RedrivenDocument,
+    WholeJobDocument,
     bad_rows,
 )
 from scrapeyard.gateway.jobs.service import JobService
@@ -147,9 +148,9 @@ async def list_jobs(
 
 
 @router.get("/api/jobs/{job_id}", summary="Look a job up", responses=refusals(404, 422, 503))
-async def get_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
-    """Counts, rate, time left, breaker, policy and what it has used."""
-    return gateway.jobs.document(await gateway.jobs.control.get(job_id))
+async def get_job(gateway: GatewayDep, job_id: JobId) -> WholeJobDocument:
+    """Counts, rate, time left, breaker, policy, what it has used, and how its sinks stand."""
+    return await gateway.jobs.whole(await gateway.jobs.control.get(job_id))
 
 
 @router.patch("/api/jobs/{job_id}", summary="Change a job", responses=refusals(400, 404, 409, 413, 422, 503))

@@ -7,7 +7,14 @@ from scrapeyard.engines.politeness.policies import FixedPolicies
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.gateway.jobs.control import JobControl
 from scrapeyard.gateway.jobs.create import Created, JobCreation
-from scrapeyard.gateway.jobs.documents import CreatedJobDocument, JobDocument, created_document, job_document
+from scrapeyard.gateway.jobs.documents import (
+    CreatedJobDocument,
+    JobDocument,
+    WholeJobDocument,
+    created_document,
+    job_document,
+    whole_job,
+)
 from scrapeyard.gateway.jobs.policies import JobManners, manners_of
 from scrapeyard.gateway.jobs.rates import JobRates
 from scrapeyard.gateway.jobs.streams import JobNotifier, JobStreams
@@ -52,6 +59,7 @@ class JobService:
             lanes=Lanes(store.workers, settings),
             news=self.news,
             receivers=WebhookValidator(settings.webhooks, store.sealer),
+            sinks=settings.sinks,
             default_scraper=settings.repository.default,
             clock=clock,
             traces=traces,
@@ -67,6 +75,11 @@ class JobService:
             clock=clock,
         )
         self.streams = JobStreams(store, self.rates, clock, settings.gateway.max_streams)
+
+    async def whole(self, job: Job) -> WholeJobDocument:
+        """A job, with how its sinks stand."""
+        deliveries = await self.store.sinks.of_jobs([job.id]) if job.sinks else ()
+        return whole_job(job, self.rates.pace(job), self._manners(job), deliveries)
 
     def document(self, job: Job) -> JobDocument:
         """A job as it is shown."""

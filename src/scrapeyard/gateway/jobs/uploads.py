@@ -129,7 +129,7 @@ FORMATS = {
     "multipart/form-data": "auto",
 }
 """Accepted content types, and the default format of each."""
-OBJECTS = frozenset({"names", "columns", "input", "policy", "exports", "webhook"})
+OBJECTS = frozenset({"names", "columns", "input", "policy", "exports", "sinks", "webhook"})
 """Parameters written as JSON."""
 SHORT = frozenset({"exports"})
 """Those of them that may also be written as `full:csv,seo:xlsx`."""

@@ -6,7 +6,7 @@ call that is answered with a handle is durable before the answer.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
@@ -19,6 +19,8 @@ from scrapeyard.errors import (
     QueueUncertain,
     ScrapeyardError,
     StoreUnavailable,
+    StoreUncertain,
+    Unavailable,
 )
 from scrapeyard.gateway.http import problems
 from scrapeyard.gateway.http.answers import respond
@@ -62,7 +64,9 @@ class RunProblem(Problem, frozen=True, kw_only=True):
 
 
 class Scraping:
-    """Handles scrape calls. A refused call leaves nothing behind; an accepted one ends in a recorded outcome."""
+    """Handles scrape calls. An accepted call ends in a recorded outcome. A refused one leaves nothing behind, unless
+    queue or database went away before they answered: then its runs are cancelled, and the answer names them, since
+    nobody can know whether the cancel comes in time."""
 
     def __init__(
         self,
@@ -136,15 +140,22 @@ class Scraping:
         with self._waiters.join(runs) as call:
             try:
                 await self._publish(runs, asked.wait)
-            except QueueUncertain:
+            except QueueUncertain as error:
                 self._withdraw(runs)
-                raise
-            await self._record(runs)
+                return _maybe_accepted(asked, runs, error)
+            try:
+                await self._record(runs)
+            except StoreUnavailable as error:
+                return _maybe_accepted(asked, runs, error)
             return await self._conclude(asked, call, await call.wait(asked.wait, receive))
 
     async def _at_once(self, asked: ScrapeRequest, runs: Sequence[Run]) -> Response:
         """The runs are durable once they are in the store, so a queue that is away only delays them."""
-        await self._store.runs.add(runs)
+        try:
+            await self._store.runs.add(runs)
+        except StoreUncertain as error:
+            self._withdraw(runs)
+            return _maybe_accepted(asked, runs, error)
         await self._publish_durable(runs)
         return self._accepted(asked, runs)
 
@@ -156,7 +167,10 @@ class Scraping:
         if asked.wait:
             await self._queue.ping()  # without a queue the caller would wait in vain; the key stays free
         with self._waiters.join(runs if asked.wait else ()) as call:
-            held = await self._store.keys.remember(ours, runs)
+            try:
+                held = await self._store.keys.remember(ours, runs)
+            except StoreUncertain as error:
+                return _maybe_accepted(asked, runs, error)
             if held.run_ids == ours.run_ids:
                 await self._publish_durable(runs, asked.wait)
                 if not asked.wait:
@@ -216,21 +230,24 @@ class Scraping:
             if all(run.status.is_final and run.status is not RunStatus.CANCELLED for run in runs):
                 return await self._ended(asked, runs, replayed)
             return self._cancelled(asked, runs, replayed)
-        await self._make_durable(call)
+        if asked.key is None and (error := await self._not_durable(call)) is not None:
+            return _maybe_accepted(asked, call.open, error)
         return self._accepted(asked, await self._standing(asked, call), replayed)
 
     async def _standing(self, asked: ScrapeRequest, call: Call) -> Sequence[Run]:
         """A single run in its current state; of several runs only the outcomes are known here."""
         return call.runs if asked.many else [await self._lookup.get(run.id) for run in call.runs]
 
-    async def _make_durable(self, call: Call) -> None:
+    async def _not_durable(self, call: Call) -> StoreUnavailable | None:
+        """None once the runs are in the database. Otherwise why they are not, and they are cancelled."""
         try:
             await self._recorder.flush()
-        except ScrapeyardError:
+        except StoreUnavailable as error:
             self._withdraw(call.open)
             for run in call.open:
                 await self._cancelling.signal(run.id)
-            raise
+            return error
+        return None
 
     async def _cancel(self, call: Call) -> tuple[Run, ...]:
         now = self._clock()
@@ -264,6 +281,19 @@ class Scraping:
         )
         told = problems.problem("wait_timeout", 504, detail, retryable=True, kind=RunProblem, **of_runs)
         return problems.respond(told, _headers(asked, replayed))
+
+
+def _maybe_accepted(asked: ScrapeRequest, runs: Sequence[Run], error: Unavailable) -> Response:
+    """503: it is not known whether the call was taken. A call with a key keeps its runs, for the call that repeats it;
+    an earlier call may hold the key, so they are not named."""
+    detail = f"{error.message}; the call may have been taken"
+    of_runs: dict[str, Any] = {}
+    if asked.key is None:
+        detail += ". Its runs are cancelled where that comes in time"
+        one = {"id": runs[0].id, "links": documents.links(runs[0].id)}
+        of_runs = {"runs": [documents.handle(run) for run in runs]} if asked.many else one
+    told = problems.problem("maybe_accepted", 503, detail, retryable=True, kind=RunProblem, **of_runs)
+    return problems.respond(told, _headers(asked, replayed=False) | problems.retry_after(error.retry_after))
 
 
 def _bad_end(run: Run) -> RunProblem:

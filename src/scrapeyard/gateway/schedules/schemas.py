@@ -72,7 +72,7 @@ class ScheduleCall(Named):
         },
     )
 
-    name: _Title = Field("", description="For people.")
+    name: _Title = Field("", description="Name to show in lists.")
     cron: _Cron | None = Field(None, description=_CRON)
     every_seconds: _Every | None = Field(None, strict=True, description=_EVERY)
     time_zone: _Zone = Field("UTC", description="For `cron`: a name such as `Europe/Berlin`.")
@@ -100,7 +100,7 @@ class ScheduleChange(Named):
         extra="forbid", frozen=True, json_schema_extra={"examples": [{"cron": "0 4 * * *"}, {"overlap": "queue"}]}
     )
 
-    name: _Title | None = Field(None, description="For people.")
+    name: _Title | None = Field(None, description="Name to show in lists.")
     cron: _Cron | None = Field(None, description=_CRON)
     every_seconds: _Every | None = Field(None, strict=True, description=_EVERY)
     time_zone: _Zone | None = Field(None, description="For `cron`.")

@@ -39,7 +39,7 @@ def _properties(default: Manifest) -> dict[str, Any]:
             "maxLength": 64,
             "description": "A semantic version.",
         },
-        "name": {"type": "string", "maxLength": 200, "description": "For people."},
+        "name": {"type": "string", "maxLength": 200, "description": "Name to show in lists."},
         "description": {"type": "string", "maxLength": 5000, "description": "What it gets, in a sentence."},
         "entry": {
             "type": "string",

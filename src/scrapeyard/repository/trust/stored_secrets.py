@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from scrapeyard.model import Scraper
 from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.store.ports.followed import FollowedTable
-from scrapeyard.store.ports.secrets import ScraperSecretStore, StoredSecret
+from scrapeyard.store.ports.keys import ScraperSecretStore, StoredSecret
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("secrets")

@@ -23,11 +23,16 @@ export function Logs({ lines, cut, flow }: { lines: Line[]; cut: boolean; flow: 
   const [search, setSearch] = useState("");
   const box = useRef<HTMLDivElement>(null);
   const [follows, setFollows] = useState(true);
+  const lastTop = useRef(0);
   const fitting = search ? lines.filter((line) => line.text.toLowerCase().includes(search.toLowerCase())) : lines;
   const shown = fitting.slice(flow === "live" && follows ? -MOST_LIVE : -MOST);
   const look = () => {
     const now = box.current;
-    if (now) setFollows(now.scrollHeight - now.scrollTop - now.clientHeight < 80);
+    if (!now) return;
+    const isEnd = now.scrollHeight - now.scrollTop - now.clientHeight < 80;
+    // lines that came since the last scroll move the end away: only a reader who scrolls up stops following
+    if (isEnd || now.scrollTop < lastTop.current) setFollows(isEnd);
+    lastTop.current = now.scrollTop;
   };
   useEffect(() => {
     if (follows && box.current) box.current.scrollTop = box.current.scrollHeight;

@@ -60,7 +60,7 @@ class JobProgress:
         documents: list[Any] = []
         size = 0
         for item in page["items"]:
-            shown = await _document(call, job_id, item)
+            shown = await document_of(call, job_id, item)
             size += len(msgspec.json.encode(shown))
             if documents and size > PAGE_BYTES:
                 return documents, item["number"]
@@ -157,7 +157,8 @@ async def job_of(call: DoorCall, job_id: str, scraper: str = DOCUMENT) -> dict[s
     return job
 
 
-async def _document(call: DoorCall, job_id: str, item: dict[str, Any]) -> dict[str, Any]:
+async def document_of(call: DoorCall, job_id: str, item: dict[str, Any]) -> dict[str, Any]:
+    """The document of an item that succeeded."""
     result = item["result"]
     if result is None:  # it lies in the blob store
         place = f"/api/jobs/{job_id}/items/{item['id']}/download"
