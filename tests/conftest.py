@@ -1,6 +1,7 @@
 """Fixtures for every test: real servers, a temporary folder for the whole run, and a check that nothing leaked."""
 
 import gc
+import importlib
 import signal
 from functools import cache
 
@@ -31,6 +32,13 @@ gc.disable()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--quick` is what `make test-quick` gives."""
     parser.addoption("--quick", action="store_true", help="skip the tests that need a server")
+    parser.addoption("--costs", action="store_true", help="tell the processor time of files and tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure only when asked: it takes time itself."""
+    if config.getoption("--costs"):
+        config.pluginmanager.register(importlib.import_module("tests.costs"))
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +64,7 @@ pytest_plugins = [
     "tests.services.seaweed",
     "tests.temporary",
     "tests.services.static_site",
+    "tests.services.kafka",
     "tests.services.nats",
     "tests.services.sqs",
     "tests.services.valkey",

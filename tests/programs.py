@@ -21,8 +21,11 @@ from typing import Any, Self
 import httpx
 
 from tests.leaks import PATIENCE, Process, descendants, in_session, living, until
+from tests.services.dynamo import DynamoServer
+from tests.services.kafka import KafkaServer
 from tests.services.nats import NatsServer
 from tests.services.postgres import PostgresServer
+from tests.services.sqs import SqsServer
 from tests.services.valkey import ValkeyServer
 from tests.services.warm import Started, warm
 
@@ -286,7 +289,7 @@ class Embedded(Yard):
 
 
 class Cluster(Yard):
-    """Valkey, or another broker, and PostgreSQL of its own, and the roles as processes of their own."""
+    """Valkey and PostgreSQL, or another broker and database, of its own, and the roles as processes of their own."""
 
     def __init__(
         self,
@@ -296,7 +299,8 @@ class Cluster(Yard):
         dispatchers: int = 1,
         environment: Mapping[str, str] | None = None,
         is_fresh: bool = False,
-        broker: ValkeyServer | NatsServer | None = None,
+        broker: ValkeyServer | NatsServer | KafkaServer | SqsServer | None = None,
+        database: PostgresServer | DynamoServer | None = None,
     ) -> None:
         super().__init__(environment, is_fresh=is_fresh)
         self._wanted = (gateways, workers, dispatchers)
@@ -304,14 +308,15 @@ class Cluster(Yard):
         """Starts and stops the servers where the caller must not wait. PostgreSQL dies with the thread that started
         it, so that thread must last as long as the cluster."""
         self.broker = broker or ValkeyServer()
-        self.postgres = PostgresServer()
-        self._stack.callback(self.postgres.close)
+        self.database = database or PostgresServer()
+        if isinstance(self.database, PostgresServer):
+            self._stack.callback(self.database.close)
 
     def _start(self) -> None:
         self._stack.enter_context(self.broker)
-        self._stack.enter_context(self.postgres)
+        self._stack.enter_context(self.database)
         name = "REDIS_URL" if isinstance(self.broker, ValkeyServer) else "SCRAPEYARD_QUEUE__URL"
-        self.environment |= {name: self.broker.url, "DATABASE_URL": self.postgres.url}
+        self.environment |= {name: self.broker.url, "DATABASE_URL": self.database.url}
         gateways, workers, dispatchers = self._wanted
         for _ in range(gateways):
             self.add_gateway()
@@ -320,6 +325,12 @@ class Cluster(Yard):
         for _ in range(dispatchers):
             self.add_dispatcher()
         self.wait_until_up()
+
+    @property
+    def postgres(self) -> PostgresServer:
+        """Its database, unless it has another one."""
+        assert isinstance(self.database, PostgresServer)
+        return self.database
 
     def add_gateway(self) -> Program:
         """Start one more. Returns at once."""

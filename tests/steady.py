@@ -1,7 +1,8 @@
 """Run the whole suite many times, in the ways that strangers run it, and name every test that ever failed.
 
 `make test-steady RUNS=10`. Every second run has a busy process on each core. For root the others are also run in a
-private folder, as a plain user, and on a disk of 3 GB. Logs go to `build/steady`.
+private folder, as a plain user, and on a disk of 3 GB. Logs go to `build/steady`. Name files to run only those:
+`python -m tests.steady --runs 10 --way busy tests/unit/engines/test_guard.py`.
 """
 
 import argparse
@@ -54,7 +55,7 @@ def main() -> int:
     for number in range(1, options.runs + 1):
         way = _way(number, options.way)
         print(f"run {number} of {options.runs}, {WAYS[way]} …", flush=True)
-        result = _run(number, way)
+        result = _run(number, way, options.tests)
         results.append(result)
         print(f"    {result.summary} ({_clock(result.seconds)})", *result.failed, sep="\n      ", flush=True)
     return _conclude(results)
@@ -65,6 +66,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=10, help="how often (default: %(default)s)")
     listed = "; ".join(f"{way}: {words}" for way, words in WAYS.items())
     parser.add_argument("--way", choices=WAYS, action="append", help=f"only so, may be repeated. {listed}")
+    parser.add_argument("tests", nargs="*", help="files or folders of tests (default: all)")
     return parser.parse_args()
 
 
@@ -77,14 +79,14 @@ def _way(number: int, chosen: list[str] | None) -> str:
     return calm[number // 2 % len(calm)]
 
 
-def _run(number: int, way: str) -> Result:
+def _run(number: int, way: str, tests: list[str]) -> Result:
     log = LOGS / f"{number:02}-{way}.log"
     began = time.monotonic()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steady-", dir=_place(way))))
         report = folder / "report.xml"
         command, where, environment = _command(way, folder)
-        environment |= {"PYTEST_ADDOPTS": f"--junitxml={report}"}
+        environment |= {"PYTEST_ADDOPTS": f"--junitxml={report}", "TESTS": " ".join(tests)}
         if way == "busy":
             stack.enter_context(_busy())
         with log.open("wb") as stream:

@@ -5,12 +5,14 @@ pytest keeps the folders of failed tests there; the folder of a run without fail
 
 import os
 import shutil
+import signal
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.leaks import processes, until
+from tests.leaks import Process, processes, until
 from tests.services import postgres, seaweed, warm
 
 _FOLDER = pytest.StashKey[Path]()
@@ -46,6 +48,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     except AssertionError:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
         session.config.get_terminal_writer().line(f"\nleft behind in {folder}: {_left(folder)}", red=True)
+        _remove_left(folder)
 
 
 @pytest.hookimpl(trylast=True)
@@ -64,9 +67,26 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _left(folder: Path) -> list[str]:
     """Files in the folder but pytest's own, and processes that were given the folder."""
-    files = [path.name for path in folder.iterdir() if not path.name.startswith("pytest-of-")]
+    return [path.name for path in _files(folder)] + [process.words for process in _processes(folder)]
+
+
+def _remove_left(folder: Path) -> None:
+    """An interrupted run ends before its fixtures: its servers must not outlive it."""
+    for process in _processes(folder):
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+    until(lambda: not _processes(folder), "what was left has ended", 30)
+    for path in _files(folder):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if not path.name.startswith("pytest-of-")]
+
+
+def _processes(folder: Path) -> list[Process]:
     others = (each for each in processes().values() if each.pid != os.getpid() and _TRACKER not in each.words)
-    return files + [process.words for process in others if process.lives and _was_given(process.pid, folder)]
+    return [process for process in others if process.lives and _was_given(process.pid, folder)]
 
 
 def _was_given(pid: int, folder: Path) -> bool:

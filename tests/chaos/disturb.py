@@ -70,6 +70,12 @@ async def freeze_dispatcher(cluster: Cluster, _chance: random.Random) -> None:
         await _freeze(leader)
 
 
+async def freeze_database(cluster: Cluster, _chance: random.Random) -> None:
+    """The database takes no request for a while, and then goes on with all that it holds."""
+    if pid := cluster.database.pid:
+        await _stop_for_a_while(pid, AWAY_SECONDS)
+
+
 async def stop_redis(cluster: Cluster, _chance: random.Random) -> None:
     """The broker is away for a while; Redis comes back empty."""
     await _by_hand(cluster, cluster.broker.stop)
@@ -104,6 +110,7 @@ DISTURBANCES: dict[str, Disturbance] = {
     "dispatcher": kill_dispatcher,
     "frozen-worker": freeze_worker,
     "frozen-dispatcher": freeze_dispatcher,
+    "frozen-database": freeze_database,
     "redis": stop_redis,
     "postgres": stop_postgres,
     "both": stop_both,
@@ -120,11 +127,15 @@ async def _kill(program: Program) -> None:
 
 
 async def _freeze(program: Program) -> None:
-    os.kill(program.pid, signal.SIGSTOP)
+    await _stop_for_a_while(program.pid, FROZEN_SECONDS)
+
+
+async def _stop_for_a_while(pid: int, seconds: float) -> None:
+    os.kill(pid, signal.SIGSTOP)
     try:
-        await asyncio.sleep(FROZEN_SECONDS)
+        await asyncio.sleep(seconds)
     finally:
-        os.kill(program.pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
 
 
 async def _kill_some(find: Callable[[], list[Process]]) -> None:

@@ -11,13 +11,15 @@ from typing import Any
 
 import httpx
 
-from scrapeyard.store.sql import SqlStore
+from scrapeyard.wiring.backends import store_at
 from tests.chaos.disturb import DISTURBANCES
 from tests.job_calls import FINAL, STATES, Jobs, Watcher, adds_up
 from tests.leaks import PATIENCE, until
 from tests.programs import Cluster
 
 WAYS = ("worker", "child", "parent", "zygote", "gateway", "dispatcher", "redis", "postgres", "redis-restart")
+ON_AWS = (*(way for way in WAYS if way != "postgres"), "frozen-database")
+"""Where the servers hold everything in memory: what a stop loses there, Amazon does not."""
 EXPORTS = [{"type": "records", "format": "jsonl"}, {"type": "full", "format": "csv"}]
 PATIENT = {"retries": 10, "backoff": {"kind": "linear", "first_seconds": 1}}
 
@@ -143,7 +145,7 @@ def _check_files(jobs: Jobs, job_id: str, account: Account) -> None:
 
 async def _recount(cluster: Cluster, job_id: str, account: Account) -> None:
     """Counted from the rows, it is the same."""
-    store = SqlStore(cluster.postgres.url)
+    store = store_at(cluster.database.url)
     await store.start()
     try:
         job, rows = await store.jobs.get(job_id), await store.items.recount(job_id)

@@ -74,13 +74,20 @@ class Account:
         told = {call.run_id for call in self.accepted}
         return Counter(str(run["exit_reason"]) for run in self.runs if run["id"] in told)
 
+    @property
+    def ran_though_refused(self) -> list[dict[str, Any]]:
+        """Runs of calls that were refused, and whose cancel came too late."""
+        refused = {call.tag for call in self.calls if call.status in REFUSALS}
+        return [run for run in self.runs if run["input"]["tag"] in refused and run["status"] != "cancelled"]
+
     def summary(self, name: str) -> str:
         """One line."""
         refused = Counter(call.code or "cut off" for call in self.calls if not call.accepted)
         final = sum(run["status"] in FINAL for run in self.runs)
         return (
             f"{name}: calls={len(self.calls)} accepted={len(self.accepted)} listed={len(self.runs)} final={final} "
-            f"ends={dict(self.ends)} refused={dict(refused)} again={sum(run['attempt'] > 1 for run in self.runs)} "
+            f"ends={dict(self.ends)} refused={dict(refused)} "
+            f"ran_though_refused={len(self.ran_though_refused)} again={sum(run['attempt'] > 1 for run in self.runs)} "
             f"latest_answer={max((call.seconds - call.wait for call in self.calls), default=0):+.1f}s beyond wait "
             f"slowest_recovery={self.slowest:.1f}s"
         )
@@ -183,7 +190,7 @@ def _check_calls(account: Account) -> None:
 
 def _check_runs(account: Account) -> None:
     """Every accepted call has one run, none has two, and what was answered is what is recorded. A call that was
-    refused outright may leave a run only if that was cancelled at once."""
+    refused may leave a run only if its answer named it, or if that run was cancelled at once."""
     ids, tags = (Counter(run["id"] for run in account.runs), Counter(run["input"]["tag"] for run in account.runs))
     account.faults += [f"{name} is listed {count} times" for name, count in (ids | tags).items() if count > 1]
     runs = {run["id"]: run for run in account.runs}
@@ -195,9 +202,8 @@ def _check_runs(account: Account) -> None:
             account.faults.append(f"{call.run_id} was answered {call.exit_reason} and is recorded {run['exit_reason']}")
         elif run["input"]["tag"] != call.tag:
             account.faults.append(f"{call.run_id} is another call's run")
-    refused = {call.tag for call in account.calls if call.status in REFUSALS}
-    for run in account.runs:
-        if run["input"]["tag"] in refused and run["status"] != "cancelled":
+    for run in account.ran_though_refused:
+        if run["id"] not in {call.run_id for call in account.calls}:
             account.faults.append(f"{run['id']} was refused and ended {run['exit_reason']} nevertheless")
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from sqlalchemy.engine import make_url
 from scrapeyard.store.database.migrate import migrate
 from scrapeyard.store.database.postgres import Postgres
 from scrapeyard.store.database.sqlite import Sqlite
-from scrapeyard.store.ports.store import Store
-from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.ports.store import DurableStore
+from scrapeyard.wiring.backends import store_at
 from tests.contract.unhurried import unhurried
+from tests.services.dynamo import new_table_url
 from tests.services.postgres import PostgresServer
 
 
@@ -45,15 +47,18 @@ def emptied_database(postgres_server: PostgresServer, migrated_database: str) ->
     return postgres_server.create_database(migrated_database)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def migrated_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An empty migrated database of each kind. `new postgresql` is one whose planner knows nothing of other tests."""
-    if request.param == "sqlite":
-        shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "copy.db")
-        yield f"sqlite:///{tmp_path}/copy.db"
+@contextmanager
+def database_url(kind: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """An empty migrated database. `new postgresql` is one whose planner knows nothing of other tests."""
+    if kind == "sqlite":
+        shutil.copy(request.getfixturevalue("migrated_file"), folder / "copy.db")
+        yield f"sqlite:///{folder}/copy.db"
+        return
+    if kind == "dynamodb":
+        yield new_table_url(request.getfixturevalue("sqs_server"))
         return
     server: PostgresServer = request.getfixturevalue("postgres_server")
-    if request.param == "new postgresql":
+    if kind == "new postgresql":
         name = server.create_database(request.getfixturevalue("migrated_database"))
         yield server.database_url(name)
         server.drop_database(name)
@@ -63,10 +68,17 @@ def migrated_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     server.empty_database(name)
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def migrated_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty migrated database of each kind of SQL."""
+    with database_url(request.param, request, tmp_path) as url:
+        yield url
+
+
 @pytest.fixture
-async def store(migrated_url: str) -> AsyncIterator[Store]:
+async def store(migrated_url: str) -> AsyncIterator[DurableStore]:
     """A started store."""
-    store = SqlStore(migrated_url)
+    store = store_at(migrated_url)
     await store.start()
     yield store
     await store.stop()

@@ -22,6 +22,9 @@ TIMEOUTS: dict[str, object] = {
     "scrapeyard.store.database.postgres.ANSWER_SECONDS": PATIENCE,
     "scrapeyard.store.database.postgres.CONNECT_SECONDS": PATIENCE,
     "scrapeyard.store.database.sqlite.BUSY_SECONDS": PATIENCE,
+    "scrapeyard.store.dynamo.rows.job_rows._PATIENCE": PATIENCE,
+    "scrapeyard.store.dynamo.table.calls.ANSWER_SECONDS": PATIENCE,
+    "scrapeyard.store.dynamo.table.calls.CONNECT_SECONDS": PATIENCE,
 }
 
 

@@ -19,7 +19,7 @@ class Greed:
     def __post_init__(self) -> None:
         """Processor time is short where it is what ends the script, and plenty where it must not matter."""
         if CPU & (self.run | self.load):
-            self.limits.setdefault("cpu_seconds", 0.4)
+            self.limits.setdefault("cpu_seconds", 0.2)
 
     @property
     def at_run(self) -> str:

@@ -4,6 +4,7 @@ An exception stands here with its reason. `lint-imports` guards the direction of
 """
 
 import ast
+import gc
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -43,9 +44,22 @@ def _files() -> Iterator[tuple[Path, str]]:
             yield path, str(path.relative_to(SOURCE)).removeprefix("scrapeyard/")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def parsed_once() -> Iterator[None]:
+    """Parse each file once. Without a collector, which would look through a million nodes again and again."""
+    gc.disable()
+    yield
+    _parsed.cache_clear()
+    gc.enable()
+
+
 @cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def _trees() -> list[tuple[ast.Module, str]]:
-    return [(ast.parse(path.read_text("utf-8")), name) for path, name in _files()]
+    return [(_parsed(path), name) for path, name in _files()]
 
 
 def test_folders_are_small() -> None:
@@ -79,19 +93,20 @@ def test_folders_import_each_other_in_one_direction() -> None:
     """Also a folder and those in it, which `lint-imports` does not look at. Raises CycleError."""
     folders = defaultdict(set)
     for path, _ in _files():
-        for node in _run(ast.parse(path.read_text("utf-8"))):
+        for node in _run(_parsed(path)):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("scrapeyard"):
                 folders[path.parent] |= {_folder(node.module, alias.name) for alias in node.names} - {path.parent}
     roots = {SOURCE / name for name in ("scrapeyard", "scrapeyard_client", "scrapeyard_sdk")}
     TopologicalSorter({folder: found - roots for folder, found in folders.items() if folder not in roots}).prepare()
 
 
-def _run(node: ast.AST) -> Iterator[ast.AST]:
+def _run(tree: ast.Module) -> Iterator[ast.AST]:
     """All nodes but those that only type checkers see."""
-    yield node
-    if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
-        for child in ast.iter_child_nodes(node):
-            yield from _run(child)
+    nodes: list[ast.AST] = [tree]
+    for node in nodes:
+        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            nodes.extend(ast.iter_child_nodes(node))
+        yield node
 
 
 def _folder(module: str, name: str) -> Path:
@@ -107,9 +122,7 @@ def test_every_module_says_what_it_is(path: Path) -> None:
     silent = [
         str(file)
         for file in path.rglob("*.py")
-        if "migrations" not in file.parts
-        and (text := file.read_text("utf-8"))
-        and ast.get_docstring(ast.parse(text)) is None
+        if "migrations" not in file.parts and _parsed(file).body and ast.get_docstring(_parsed(file)) is None
     ]
     assert silent == []
 

@@ -10,6 +10,7 @@ import pytest
 import trustme
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from scrapeyard.dispatch.alerts.alerts import MAX_SUBJECTS, Alerts
@@ -19,13 +20,14 @@ from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.model import Delivery, ExitReason, Priority
 from scrapeyard.model.drift import sights_of
+from scrapeyard.model.export import SinkState
 from scrapeyard.model.identity import ApiKey, ClientBudget, ClientLimits, Role
 from scrapeyard.model.job import BY_BUDGET, JobStatus
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import Meter
+from scrapeyard.store.ports.store import DurableStore
 from scrapeyard.store.ports.webhooks import Alert, DeliveryFilter
-from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring.duties import make_webhook_engine
 from tests.contract.dispatch.test_webhooks import signed_well
 from tests.contract.finished_jobs import bad, finished_job, good
@@ -44,7 +46,7 @@ HUSH = "T0/B0/hush-hush"
 class Yard:
     """A store, a queue and a clock, and leaders that evaluate and send."""
 
-    def __init__(self, store: SqlStore, **alerts: Any) -> None:
+    def __init__(self, store: DurableStore, **alerts: Any) -> None:
         self.store = store
         self.queue = MemoryQueue()
         self.clock = Clock()
@@ -91,7 +93,7 @@ def only(kind: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def made(store: SqlStore) -> AsyncIterator[Any]:
+async def made(store: DurableStore) -> AsyncIterator[Any]:
     """Makes yards on a store of each kind."""
     yards: list[Yard] = []
 
@@ -135,7 +137,7 @@ class TestRules:
         await yard.end_runs(10, ExitReason.TIMEOUT, scraper="toys/list")
         assert list(await yard.round()) == ["all"]
 
-    async def test_failure_rate_of_items(self, made: Any, store: SqlStore) -> None:
+    async def test_failure_rate_of_items(self, made: Any, store: DurableStore) -> None:
         yard = made(**only("failure_rate", threshold=0.2, minimum=4))
         await finished_job(store, [good(n, {}) for n in range(4)], job_id="job_before", at=yard.clock() - 3600)
         assert await yard.round() == {}, "who knows when the items of an old job ended"
@@ -235,6 +237,17 @@ class TestRules:
         await yard.store.workers.forget("worker_1")
         assert await yard.round() == {"all": "no worker is alive: nothing runs"}, "also if it went in order"
 
+    async def test_sinks_that_were_given_up(self, made: Any) -> None:
+        yard = made(**only("sinks"))
+        job = a_job(sinks=("lake", "warehouse"))
+        assert await yard.store.jobs.create(job)
+        assert await yard.round() == {}
+        given_up = (await yard.store.sinks.of_jobs([job.id]))[1]
+        failed = await yard.store.sinks.put(replace(given_up, state=SinkState.FAILED, due_at=None))
+        assert await yard.round(60) == {"warehouse": "sink warehouse took nothing for too long: gave up 1 job"}
+        assert await yard.store.sinks.put(replace(failed, state=SinkState.ACTIVE, due_at=0.0))
+        assert await yard.round(60) == {}
+
     async def test_many_subjects_do_not_flood(self, made: Any) -> None:
         yard = made(**only("worker_loss"))
         for number in range(MAX_SUBJECTS + 5):
@@ -314,7 +327,7 @@ class TestTelling:
         assert [(alert.tells, alert.resolved_at) for alert in page.alerts] == [(2, yard.clock())]
 
     async def test_what_is_not_taken_is_sent_again_and_no_address_is_stored(
-        self, made: Any, store: SqlStore, inbox: tuple[Inbox, int]
+        self, made: Any, store: DurableStore, inbox: tuple[Inbox, int]
     ) -> None:
         box, port = inbox
         box.is_full = True
@@ -357,14 +370,14 @@ class TestTelling:
             controller.stop()
         assert (logins, len(inbox.mails)) == ([(b"ops", b"hush")], 1)
 
-    async def test_of_two_leaders_one_tells(self, made: Any, store: SqlStore, site: Site) -> None:
+    async def test_of_two_leaders_one_tells(self, made: Any, store: DurableStore, site: Site) -> None:
         yard = made(**only("worker_loss"), webhook_url=site.url("/hook"), webhook_secret=SECRET)
         await yard.round()
         (alert,) = await store.alerts.firing()
         assert not await store.alerts.open(Alert(**{**_fields(alert), "id": "alert_other"}), ())
         assert not await store.alerts.change(Alert(**{**_fields(alert), "tells": 7}), alert, ())
 
-    async def test_rules_that_are_gone_are_resolved(self, made: Any, store: SqlStore) -> None:
+    async def test_rules_that_are_gone_are_resolved(self, made: Any, store: DurableStore) -> None:
         await made(**only("worker_loss")).round()
         assert len(await store.alerts.firing()) == 1
         assert await made(enabled=False).round() == {}

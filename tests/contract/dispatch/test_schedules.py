@@ -19,7 +19,8 @@ from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, Target
 from scrapeyard.store.ports.jobs import JobFilter
 from scrapeyard.store.ports.operations import Meter
-from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.ports.store import DurableStore
+from scrapeyard.wiring.backends import store_at
 from tests.services.job_yard import Clock
 
 HOUR = 3600.0
@@ -28,7 +29,7 @@ HOUR = 3600.0
 class JobStarter:
     """Makes bare jobs in the store. `fail` is raised before one is made; with `die` it never comes back after."""
 
-    def __init__(self, store: SqlStore, clock: Clock) -> None:
+    def __init__(self, store: DurableStore, clock: Clock) -> None:
         self.store = store
         self.clock = clock
         self.fail: Exception | None = None
@@ -59,13 +60,13 @@ class JobStarter:
 class Yard:
     """A store, a clock, and dispatchers."""
 
-    def __init__(self, store: SqlStore) -> None:
+    def __init__(self, store: DurableStore) -> None:
         self.store = store
         self.clock = Clock()
         self.starter = JobStarter(store, self.clock)
         self.duty = self.dispatcher("one")
 
-    def dispatcher(self, holder: str, store: SqlStore | None = None) -> Schedules:
+    def dispatcher(self, holder: str, store: DurableStore | None = None) -> Schedules:
         return Schedules(store or self.store, self.starter, self.clock, holder)
 
     async def schedule(self, **given: Any) -> Schedule:
@@ -98,15 +99,15 @@ class Yard:
 
 
 @pytest.fixture
-async def yard(store: SqlStore) -> Yard:
+async def yard(store: DurableStore) -> Yard:
     """With a clock that is moved by hand."""
     return Yard(store)
 
 
 @pytest.fixture
-async def other(migrated_url: str) -> AsyncIterator[SqlStore]:
+async def other(migrated_url: str) -> AsyncIterator[DurableStore]:
     """Another process's way to the same database."""
-    store = SqlStore(migrated_url)
+    store = store_at(migrated_url)
     await store.start()
     yield store
     await store.stop()
@@ -126,7 +127,7 @@ class TestOnce:
         assert after is not None
         assert (after.next_due, after.last_subject) == (schedule.anchor + 2 * HOUR, job.id)
 
-    async def test_two_dispatchers_at_once_start_one(self, yard: Yard, other: SqlStore) -> None:
+    async def test_two_dispatchers_at_once_start_one(self, yard: Yard, other: DurableStore) -> None:
         schedule = await yard.schedule()
         duties = [yard.dispatcher(f"holder {n}", store) for n, store in enumerate((yard.store, other) * 3)]
         for hour in range(1, 4):

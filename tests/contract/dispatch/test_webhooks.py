@@ -21,8 +21,9 @@ from scrapeyard.model import ExitReason
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.model.webhook import JOB_EVENTS, DeliveryState, JobEventKind, Webhook, WebhookDelivery
 from scrapeyard.settings import Settings
+from scrapeyard.store.ports.store import DurableStore
 from scrapeyard.store.ports.webhooks import DeliveryFilter
-from scrapeyard.store.sql import SqlStore
+from scrapeyard.wiring.backends import store_at
 from scrapeyard.wiring.duties import make_webhook_engine
 from tests.contract.job_nouns import a_batch, a_job, an_error, new_items
 from tests.contract.nouns import a_run, an_ending, begun
@@ -47,7 +48,7 @@ CHANGES = tuple(event for event in JOB_EVENTS if event != "job.created")
 class Yard:
     """A store, a clock, a receiver, and dispatchers."""
 
-    def __init__(self, store: SqlStore, site: Site) -> None:
+    def __init__(self, store: DurableStore, site: Site) -> None:
         self.store = store
         self.site = site
         self.clock = Clock()
@@ -55,7 +56,7 @@ class Yard:
         self.duties: list[Webhooks] = []
         self.duty = self.dispatcher("one")
 
-    def dispatcher(self, holder: str, settings: Settings = SETTINGS, store: SqlStore | None = None) -> Webhooks:
+    def dispatcher(self, holder: str, settings: Settings = SETTINGS, store: DurableStore | None = None) -> Webhooks:
         engine = make_webhook_engine(settings)
         self.engines.append(engine)
         sender = Sender(settings.webhooks, engine, self.store.sealer, self.clock, spread=lambda: 0.0)
@@ -99,16 +100,16 @@ async def site() -> AsyncIterator[Site]:
 
 
 @pytest.fixture
-async def other(migrated_url: str) -> AsyncIterator[SqlStore]:
+async def other(migrated_url: str) -> AsyncIterator[DurableStore]:
     """Another process's way to the same database."""
-    store = SqlStore(migrated_url)
+    store = store_at(migrated_url)
     await store.start()
     yield store
     await store.stop()
 
 
 @pytest.fixture
-async def yard(store: SqlStore, site: Site) -> AsyncIterator[Yard]:
+async def yard(store: DurableStore, site: Site) -> AsyncIterator[Yard]:
     """With a clock that is moved by hand."""
     yard = Yard(store, site)
     yield yard
@@ -236,7 +237,7 @@ class TestJobs:
         await yard.round()
         assert await yard.all() == []
 
-    async def test_two_dispatchers_tell_once(self, yard: Yard, other: SqlStore) -> None:
+    async def test_two_dispatchers_tell_once(self, yard: Yard, other: DurableStore) -> None:
         duties = [yard.dispatcher(f"d{n}", store=store) for n, store in enumerate((yard.store, other) * 2)]
         jobs = [await yard.job("job.cancelled") for _ in range(5)]
         for job in jobs:

@@ -157,6 +157,20 @@ async def test_a_site_without_limits_lets_everything_through(gate: SiteGate) -> 
     assert abs(found.seen_at - time.time()) < 10 * PATIENCE
 
 
+async def test_only_a_site_that_is_well_and_has_no_limits_gives_turns_at_once(gate: SiteGate) -> None:
+    assert gate.at_once(SITE, OPEN) is None
+    await goes(gate)
+    assert gate.at_once(SITE, SiteLimits(rate=10)) is None
+    first, second = gate.at_once(SITE, OPEN), gate.at_once(SITE, OPEN)
+    assert first is not None
+    assert second is not None
+    gate.release(first, SiteVerdict(answer="throttled", retry_after=60))
+    assert gate.at_once(SITE, OPEN) is None
+    gate.release(second, OK)
+    assert gate.at_once(SITE, OPEN) is None
+    assert (await gate.acquire(SITE, OPEN, 1.0)).refused == "late"
+
+
 async def test_places_come_up_at_the_rate(gate: SiteGate) -> None:
     limits = SiteLimits(rate=10)
     waits = [(await gate.acquire(SITE, limits, PATIENT)).wait for _ in range(5)]

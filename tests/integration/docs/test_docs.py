@@ -73,6 +73,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     home = tmp_path_factory.mktemp("docs")
     home.chmod(0o755)
     shutil.copytree(ROOT / "examples", home / "examples")
+    shutil.copy(ROOT / "examples" / "sinks" / "scrapeyard.toml", home)
     (home / "warm").mkdir()
     warm().install(home / "warm")
     server, shop = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
@@ -119,7 +120,8 @@ def answers(url: str, programs: Sequence[subprocess.Popen[bytes]]) -> bool:
 def test_page_runs(page: Path, place: Place) -> None:
     folder = place.home / page.relative_to(ROOT).with_suffix("").as_posix().replace("/", "-")
     folder.mkdir()
-    (folder / "examples").symlink_to(place.home / "examples")
+    for name in ("examples", "warehouse.db"):
+        (folder / name).symlink_to(place.home / name)
     found = fences(page)
     steps = [step(number, fence, place, folder) for number, fence in enumerate(found)]
     script = "\n".join(["set -euo pipefail", *filter(None, steps), "exec >/dev/null 2>&1"])

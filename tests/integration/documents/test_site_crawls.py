@@ -57,7 +57,7 @@ def test_the_options_have_the_defaults_of_the_plan(job: dict[str, Any]) -> None:
 
 def test_a_job_without_addresses_is_refused(yard: Yard) -> None:
     answer = yard.json("POST", "/api/jobs", 422, json={"options": {"domain": "example.com"}})
-    assert "give exactly one of items, items_url, sitemap_url and start_url" in answer["detail"]
+    assert "give exactly one of items, items_url, sitemap_url, kafka and start_url" in answer["detail"]
 
 
 def test_a_job_is_looked_up_or_not_there(yard: Yard, job: dict[str, Any]) -> None:

@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from scrapeyard.engines.budget.stage import Budgets
+from scrapeyard.engines.escalation import escalation, stage
 from scrapeyard.engines.escalation import redis as redis_ways
-from scrapeyard.engines.escalation import stage
 from scrapeyard.engines.escalation.memory import MemoryWays
 from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.redis import RedisWays
@@ -333,7 +333,8 @@ async def test_a_429_that_is_a_captcha_is_escalated(site: Site) -> None:
 async def test_the_time_that_was_asked_for_covers_all_ways(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that the first answer moves until half a second is left."""
     now, gone = 0.0, asyncio.Event()
-    monkeypatch.setattr(stage, "time", SimpleNamespace(monotonic=lambda: now))
+    for module in (stage, escalation):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
 
     async def slow(asked: Asked, writer: asyncio.StreamWriter) -> None:
         nonlocal now

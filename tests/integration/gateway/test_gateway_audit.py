@@ -73,6 +73,7 @@ async def test_a_change_is_written_before_its_answer_with_who_where_and_what(tmp
 async def test_refused_calls_are_written_and_reads_and_use_are_not(tmp_path: Path) -> None:
     async with open_stand(tmp_path) as stand:
         stand.gateway.authenticator._kinds = (Names(),)
+        stand.gateway.audit._clock = lambda: 0.0  # no window ends, however long the calls take
         client, viewer = stand.client, {"X-API-Key": "viewer"}
         await client.get("/api/jobs", headers=ADMIN)
         made = await client.post(
@@ -109,6 +110,7 @@ async def test_a_flood_of_refusals_becomes_few_rows_that_count_it(
     monkeypatch.setattr(audit_log, "MAX_KINDS", 3)
     async with open_stand(tmp_path) as stand:
         stand.gateway.authenticator._kinds = (Names(),)
+        stand.gateway.audit._clock = lambda: 0.0  # no window ends before all calls are made
         for path in ("/api/jobs", "/api/scrape", "/api/workers", "/api/sites", "/api/cache"):
             for _ in range(20):
                 await stand.client.get(path)

@@ -130,7 +130,7 @@ async def work(stand: Stand, secrets: dict[str, str | None]) -> dict[str, str]:
     key = (await stand.client.get(f"/api/jobs/{job}/items", headers=mine)).json()["items"][0]["id"]
     pattern = await _pattern(stand.store)
     ids = {"run_id": run, "job_id": job, "export_id": export, "schedule_id": schedule, "pattern_id": pattern}
-    return {**ids, "key": key, "name": "a.png"}
+    return {**ids, "key": key, "name": "a.png", "sink": "warehouse"}
 
 
 async def _pattern(store: Store) -> str:
@@ -174,7 +174,8 @@ async def test_what_another_owns_cannot_be_told_from_what_does_not_exist(
     stand: Stand, secrets: dict[str, str | None], work: dict[str, str], route: str
 ) -> None:
     method, template = route.split(" ")
-    missing = {name: value[:-6] + "000000" for name, value in work.items()} | {"key": work["key"], "name": "a.png"}
+    same = {name: work[name] for name in ("key", "name", "sink")}
+    missing = {name: value[:-6] + "000000" for name, value in work.items()} | same
     answers = []
     for ids in (work, missing):
         url = template.format(**ids)

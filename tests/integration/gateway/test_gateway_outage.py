@@ -3,16 +3,17 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 from redis.asyncio import Redis
 
 from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.dispatch.upkeep.lost_deliveries import GRACE_SECONDS
-from scrapeyard.errors import QueueUncertain
+from scrapeyard.errors import QueueUncertain, StoreUnavailable, StoreUncertain
 from scrapeyard.model import Delivery, Priority, RunStatus
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.redis.queue import RedisQueue
@@ -52,7 +53,8 @@ async def test_who_waits_while_the_queue_is_away_gets_a_503_and_nothing_stays_to
 ) -> None:
     own_valkey.stop()
     response = await stand.client.post("/api/scrape", json={**BODY, "wait": PATIENCE})
-    assert (response.status_code, response.json()["code"]) == (503, "queue_unavailable")
+    assert response.status_code == 503
+    assert response.json()["code"] in ("queue_unavailable", "maybe_accepted")  # it may stop before or after the publish
     assert response.json()["retryable"] is True
     assert int(response.headers["retry-after"]) >= 1
     await stand.recorder.flush()
@@ -78,14 +80,88 @@ async def test_a_run_that_the_queue_took_in_secret_counts_as_cancelled(tmp_path:
     queue = SilentQueue()
     async with open_stand(tmp_path, queue=queue) as stand:
         response = await stand.client.post("/api/scrape", json={**BODY, "wait": PATIENCE})
-        assert (response.status_code, response.json()["code"]) == (503, "queue_unavailable")
+        assert (response.status_code, response.json()["code"]) == (503, "maybe_accepted")
         (delivery,) = await queue.take(["default"], 1, list(Priority), PATIENCE)
+        assert response.json()["id"] == delivery.run_id
         await stand.recorder.flush()
         ran = await stand.store.runs.get(delivery.run_id)
         assert ran is not None
         assert ran.status is RunStatus.CANCELLED
         late = Ending(run=run_of(delivery), outcome=outcome_of(delivery))
         assert await stand.store.runs.finish([late]) == [False]
+
+
+@pytest.fixture
+async def silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stand]:
+    """A gateway whose database writes the next runs, and goes away before it says so."""
+    async with open_stand(tmp_path) as stand:
+        with monkeypatch.context() as patches:
+            for part, name in ((stand.store.runs, "add"), (stand.store.keys, "remember")):
+                patches.setattr(part, name, _unanswered(getattr(part, name), patches))
+            yield stand
+
+
+def _unanswered(write: Callable[..., Awaitable[object]], patches: pytest.MonkeyPatch) -> Callable[..., Awaitable[None]]:
+    async def written(*given: object) -> None:
+        await write(*given)
+        patches.undo()
+        raise StoreUncertain("the database does not answer: gone")
+
+    return written
+
+
+@pytest.mark.parametrize("call", [BODY, {"urls": [BODY["url"]] * 2}], ids=["one", "many"])
+async def test_runs_that_the_database_took_in_secret_are_named_and_cancelled(
+    silent: Stand, call: dict[str, object]
+) -> None:
+    refused = await silent.client.post("/api/scrape", json={**call, "wait": 0})
+    told = refused.json()
+    assert (refused.status_code, told["code"], told["retryable"]) == (503, "maybe_accepted", True)
+    assert "retry-after" in refused.headers
+    runs = told.get("runs", [told])
+    assert len(runs) == len(call.get("urls", [""]))  # type: ignore[arg-type]  # a list, where there is one
+    await silent.recorder.flush()
+    for run in runs:
+        assert (await silent.client.get(run["links"]["self"])).json()["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("wait", [0, PATIENCE])
+async def test_a_keyed_call_that_the_database_took_in_secret_runs_once_when_it_is_repeated(
+    silent: Stand, wait: float
+) -> None:
+    async def call() -> httpx.Response:
+        headers = {"Idempotency-Key": "k"}
+        return await silent.client.post("/api/scrape", json={**BODY, "wait": wait}, headers=headers)
+
+    refused = await call()
+    assert (refused.status_code, refused.json()["code"]) == (503, "maybe_accepted")
+    assert "id" not in refused.json()
+    (run,) = (await silent.client.get("/api/scrape")).json()["runs"]
+    assert run["status"] == "queued"
+    await silent.store.runs.cancel(run["id"], time.time())
+    assert (await call()).json()["id"] == run["id"]
+
+
+async def test_a_keyed_run_goes_on_when_other_rows_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was durable before it was published, so its handle owes nothing to the recorder."""
+    async with open_stand(tmp_path) as stand:
+
+        async def away() -> None:
+            raise StoreUnavailable("the database does not answer")
+
+        monkeypatch.setattr(stand.recorder, "flush", away)
+        call = {**BODY, "wait": 0.01}
+        accepted = await stand.client.post("/api/scrape", json=call, headers={"Idempotency-Key": "k"})
+        assert accepted.status_code == 202
+        plain = await stand.client.post("/api/scrape", json=call)
+        assert (plain.status_code, plain.json()["code"]) == (503, "maybe_accepted")
+        monkeypatch.undo()
+        await stand.recorder.flush()
+        kept = await stand.store.runs.get(accepted.json()["id"])
+        assert kept is not None
+        assert kept.status is RunStatus.QUEUED
 
 
 async def test_a_queue_that_answers_but_takes_nothing_is_not_ready(stand: Stand, own_valkey: ValkeyServer) -> None:

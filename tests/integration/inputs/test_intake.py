@@ -13,7 +13,8 @@ import pytest
 from scrapeyard.blobs import keys
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.inputs.formats.rows import ListRefused, ListUnreadable
-from scrapeyard.inputs.importer import LEASE_SECONDS, LIST_SECONDS
+from scrapeyard.inputs.importer import LIST_SECONDS
+from scrapeyard.inputs.leases import LEASE_SECONDS
 from scrapeyard.inputs.source import ListSource, Shape, UrlSource
 from scrapeyard.model import new_id
 from scrapeyard.model.job import JobStatus

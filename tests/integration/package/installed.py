@@ -1,6 +1,7 @@
 """The wheel in an environment of its own, as the tests of this folder use it."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,12 @@ class Installed:
         self.python = folder / "env" / "bin" / "python"
         lock = ROOT / "requirements" / "run.txt"
         uv("pip", "install", "--python", str(self.python), "-c", str(lock), f"{wheel}{extras}")
+        self.megabytes = _megabytes(folder / "env")
+        """Before anything is compiled."""
+
+    def remove(self) -> None:
+        """A small disk has no room for it beside those of other modules."""
+        shutil.rmtree(self.folder)
 
     def environment(self, **more: str) -> dict[str, str]:
         """No setting of ours, and no program but those of the system."""
@@ -36,6 +43,10 @@ class Installed:
         return subprocess.run(
             command, cwd=folder, env=given, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.lstat().st_blocks for path in folder.rglob("*")) * 512 / 1e6
 
 
 def uv(*words: str) -> None:

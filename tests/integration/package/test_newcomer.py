@@ -21,8 +21,10 @@ MOST_COMMANDS = 3
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory, real_servers: None) -> Installed:
-    return Installed(tmp_path_factory.mktemp("newcomer"), "[redis,postgres]")
+def installed(tmp_path_factory: pytest.TempPathFactory, real_servers: None) -> Iterator[Installed]:
+    installed = Installed(tmp_path_factory.mktemp("newcomer"), "[redis,postgres]")
+    yield installed
+    installed.remove()
 
 
 @pytest.fixture(scope="module")

@@ -56,8 +56,17 @@ _CHECK = """axe.run(document, { resultTypes: ['violations'] })
 
 
 @pytest.fixture(scope="module")
-def yard(nothing_left: None) -> Iterator[Yard]:
-    with Embedded({"SCRAPEYARD_BROWSER__MAX_CONTEXTS": "2"}) as yard:
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a sink, which is not there yet."""
+    return tmp_path_factory.mktemp("sinks") / "warehouse"
+
+
+@pytest.fixture(scope="module")
+def yard(nothing_left: None, warehouse: Path) -> Iterator[Yard]:
+    config = warehouse.parent / "scrapeyard.toml"
+    target = f'name = "warehouse"\nurl = "sqlite:///{warehouse}/results.db"\n'
+    config.write_text(f"[sinks]\ngive_up_hours = 0\n[[sinks.targets]]\n{target}")
+    with Embedded({"SCRAPEYARD_BROWSER__MAX_CONTEXTS": "2", "SCRAPEYARD_CONFIG": str(config)}) as yard:
         write_scrapers(yard)
         yield yard
 
@@ -412,6 +421,16 @@ def test_failed_items_are_run_again_by_group(person: Person, api: httpx.Client) 
     group.get_by_role("button", name="Run again").click()
     page.locator("dialog").get_by_role("button", name="Run again").click()
     expect(page.get_by_text("3 items run again")).to_be_visible()
+
+
+def test_a_sink_that_was_given_up_is_delivered_again(person: Person, api: httpx.Client, warehouse: Path) -> None:
+    job_id = make_job(api, items=["http://127.0.0.1:9/1"], policy={"retries": 0}, sinks=["warehouse"])
+    page = person.open(f"/jobs/{job_id}?tab=sinks")
+    row = page.get_by_role("tabpanel").get_by_role("row").filter(has_text="warehouse")
+    expect(row).to_contain_text("unable to open database file")
+    warehouse.mkdir()
+    row.get_by_role("button", name="Deliver again").click()
+    expect(row).to_contain_text("done")
 
 
 def test_a_site_is_treated_more_gently_and_back(person: Person, api: httpx.Client) -> None:

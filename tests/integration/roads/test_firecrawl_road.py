@@ -8,16 +8,17 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 from firecrawl.v1 import V1FirecrawlApp
-from firecrawl.v1.client import AsyncV1FirecrawlApp, V1ScrapeOptions
+from firecrawl.v1.client import AsyncV1FirecrawlApp, V1CrawlWatcher, V1ScrapeOptions
 from firecrawl.v2.client import FirecrawlClient
 from firecrawl.v2.client_async import AsyncFirecrawlClient
 from firecrawl.v2.types import PaginationConfig, ScrapeOptions
 from firecrawl.v2.utils.error_handler import BadRequestError, FirecrawlError
+from websockets.exceptions import InvalidStatus
 
 from scrapeyard.engines.http.dns import GuardedDns
 from scrapeyard.engines.port import Caller, FetchRequest
@@ -75,7 +76,7 @@ REFUSED_V1 = frozenset(
     {
         *("async_deep_research", "check_deep_research_status", "deep_research"),
         *("async_generate_llms_text", "check_generate_llms_text_status", "generate_llms_text"),
-        *("search", "batch_scrape_urls_and_watch", "crawl_url_and_watch"),
+        *("search",),
     }
 )
 
@@ -181,6 +182,7 @@ def test_crawls_and_batches(v2: FirecrawlClient, shop: str) -> None:
     done = ended(lambda: v2.get_crawl_status(started.id))
     assert (done.completed, len(done.data)) == (4, 4)
     assert all(each.markdown and each.links is None for each in done.data), "links are read, and not shown"
+    assert v2.wait_crawl(started.id, poll_interval=1).status == "completed"
     urls = [f"{shop}/product/{number}" for number in range(1, 106)]
     batch = v2.start_batch_scrape([*urls, shop.replace("http:", "https:")], formats=["links"], max_concurrency=50)
     one = PaginationConfig(auto_paginate=False)
@@ -197,6 +199,47 @@ def test_crawls_and_batches(v2: FirecrawlClient, shop: str) -> None:
     assert v2.cancel_crawl(slow.id)
     until(lambda: v2.get_crawl_status(slow.id).status == "cancelled", "it is cancelled")
     assert v2.cancel_crawl(started.id) is False, "it has ended"
+
+
+def test_watching(v2: FirecrawlClient, shop: str) -> None:
+    batch = v2.start_batch_scrape([f"{shop}/product/{number}" for number in range(1, 4)], formats=["links"])
+    done, seen = Event(), list[str]()
+    watcher = v2.watcher(batch.id, kind="batch", poll_interval=1)
+    watcher.add_listener(lambda job: seen.append(job.status))
+    watcher.add_event_listener("done", lambda told: done.set() if len(told["data"]) == 3 else None)
+    watcher.start()
+    try:
+        assert done.wait(PATIENCE), seen
+    finally:
+        watcher.stop()
+    until(lambda: seen[-1:] == ["completed"], "the listener is told")
+
+
+async def test_watching_in_the_first_version(yard: Yard, shop: str) -> None:
+    """Each document comes once, also those that ended before somebody watched; then the end."""
+    v1 = V1FirecrawlApp(api_key="any", api_url=yard.urls[0])
+    told: dict[str, list[Any]] = {"document": [], "done": [], "error": []}
+    watcher = await asyncio.to_thread(v1.crawl_url_and_watch, f"{shop}/", limit=5)
+    await asyncio.to_thread(ended, lambda: v1.check_crawl_status(watcher.id))
+    late = await asyncio.to_thread(
+        v1.batch_scrape_urls_and_watch, [f"{shop}/product/{number}" for number in range(1, 121)], formats=["links"]
+    )
+    for watched, count in ((watcher, 5), (late, 120)):
+        for name, seen in told.items():
+            seen.clear()
+            watched.add_event_listener(name, seen.append)
+        async with asyncio.timeout(PATIENCE):
+            await watched.connect()
+        assert not told["error"]
+        urls = [each["data"]["metadata"]["sourceURL"] for each in told["document"]]
+        assert len(urls) == len(set(urls)) == count
+        assert [(each["status"], len(each["data"])) for each in told["done"]] == [("completed", count)]
+
+
+async def test_watching_what_is_not_there(yard: Yard) -> None:
+    watcher = V1CrawlWatcher("job_none", V1FirecrawlApp(api_key="any", api_url=yard.urls[0]))
+    with pytest.raises(InvalidStatus, match="404"):
+        await watcher.connect()
 
 
 def test_use(v2: FirecrawlClient) -> None:
@@ -241,6 +284,8 @@ def test_the_first_version(yard: Yard, shop: str) -> None:
     crawl = v1.async_crawl_url(f"{shop}/", limit=3, scrape_options=V1ScrapeOptions(formats=["markdown"]))
     assert len(ended(lambda: v1.check_crawl_status(crawl.id)).data) == 3
     assert v1.check_crawl_errors(crawl.id).errors == []
+    slow = v1.async_crawl_url(f"{shop}/", limit=50, delay=100)
+    assert v1.cancel_crawl(slow.id)
     batch = v1.async_batch_scrape_urls([f"{shop}/product/1"], formats=["markdown"])
     assert len(ended(lambda: v1.check_batch_scrape_status(batch.id)).data) == 1
     assert v1.check_batch_scrape_errors(batch.id).errors == []

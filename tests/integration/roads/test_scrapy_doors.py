@@ -2,6 +2,9 @@
 
 import io
 import json
+import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,6 +122,27 @@ def test_scrapyd_clients_work(stand: Stand, server: str) -> None:
     assert client.status(job)["currstate"] == "finished"
     assert client.status("run_00000000000000000000000000000000")["currstate"] is None
     assert client.daemonstatus()["finished"] >= 1
+
+
+def test_the_commands_that_deploy_work(server: str, tmp_path: Path) -> None:
+    """`scrapyd-deploy` builds an egg of a project and sends it; `scrapyd-client` schedules its spider."""
+    project = shutil.copytree(ROOT / "examples" / "scrapy" / "shelves", tmp_path / "shelves")
+    target = f"[deploy]\nurl = {server}/\nproject = deployed\n"
+    (project / "scrapy.cfg").write_text(f"[settings]\ndefault = shelves.settings\n{target}")
+
+    def command(*words: str) -> str:
+        program = Path(sys.executable).with_name(words[0])
+        done = subprocess.run([program, *words[1:]], cwd=project, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert json.loads(command("scrapyd-deploy", "--version", "r1"))["spiders"] == 1
+    assert command("scrapyd-client", "spiders", "-p", "deployed").split() == ["deployed:", "shelf"]
+    job = command("scrapyd-client", "schedule", "-p", "deployed", "shelf").split()[-1]
+    api = ScrapydAPI(server)
+    api.cancel("deployed", job)
+    until(lambda: api.job_status("deployed", job) == "finished", "it was not cancelled")
+    assert api.delete_project("deployed")
 
 
 def test_an_egg_becomes_scrapers(stand: Stand, server: str) -> None:

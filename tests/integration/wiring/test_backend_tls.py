@@ -1,4 +1,4 @@
-"""TLS to Redis, PostgreSQL and S3: verified by an authority of one's own, and refused by any other."""
+"""TLS to Redis, NATS, PostgreSQL and S3: verified by an authority of one's own, and refused by any other."""
 
 import asyncio
 import re
@@ -14,9 +14,11 @@ from pydantic import SecretStr
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.cli.doctor.checks import check_blobs, check_queue, check_store
 from scrapeyard.errors import BlobsUnavailable, QueueUnavailable, SettingsInvalid, StoreUnavailable
+from scrapeyard.queues.nats.queue import NatsQueue
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import BlobSettings, Settings
 from scrapeyard.store.sql import SqlStore
+from tests.services.nats import NatsServer
 from tests.services.postgres import PostgresServer
 from tests.services.seaweed import ACCESS_KEY, SECRET_KEY, SeaweedServer
 from tests.services.tls import Authority, encrypted
@@ -75,6 +77,26 @@ async def test_redis_is_verified(authority: Authority, ports: Ports) -> None:
         assert re.search(r"certificate verify failed.*ssl_ca_certs=", str(error))
     with pytest.raises(SettingsInvalid, match=r"ssl_ca_certs: .*none.pem cannot be read"):
         RedisQueue(redis_url(ports["redis"], authority.file.with_name("none.pem")))
+
+
+async def ping_nats(url: str, file: Path | None) -> float:
+    queue = NatsQueue(url, ca_file=str(file or ""), patience_seconds=3)
+    await queue.start()
+    try:
+        return await queue.ping()
+    finally:
+        await queue.stop()
+
+
+async def test_nats_is_verified(authority: Authority, real_servers: None) -> None:
+    with (
+        NatsServer(certificate=authority.certificate()) as server,
+        NatsServer(certificate=authority.certificate("elsewhere.example")) as other,
+    ):
+        assert await ping_nats(server.url, authority.file) >= 0
+        for url, file in ((server.url, authority.wrong_file), (server.url, None), (other.url, authority.file)):
+            with pytest.raises(QueueUnavailable, match=r"certificate verify failed.*queue\.ca_file"):
+                await ping_nats(url, file)
 
 
 def database_url(port: int, options: str) -> str:

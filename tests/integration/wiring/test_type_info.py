@@ -46,7 +46,7 @@ for thread in threads:
 """Without `build` it dies nearly always."""
 
 WATCHED = """
-import gc, json, sys, threading
+import atexit, gc, json, sys, threading
 import msgspec
 from scrapeyard.cli.main import main
 
@@ -74,12 +74,13 @@ def start(thread):
 
 told = {}
 real, threading.Thread.start = threading.Thread.start, start
-try:
-    main()
-finally:
+@atexit.register
+def tell():
     told.setdefault("at the end", unbuilt())
     told["count"] = len(loaded())
     print(json.dumps(told))
+
+main()
 """
 """`scrapeyard WORDS`; its last line on stdout tells which Structs could be decoded but have no type information."""
 

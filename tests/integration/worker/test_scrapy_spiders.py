@@ -101,6 +101,7 @@ async def spiders(tmp_path_factory: pytest.TempPathFactory, real_servers: None) 
     (folder / "data").mkdir(mode=0o755)
     async with county() as shop, open_yard(Settings.model_validate(given)) as yard:
         yield SpiderYard(yard, shop, folder)
+    shutil.rmtree(folder)  # with its environments, for which a small disk has no room beside others
 
 
 async def _plain(projects: dict[str, Path]) -> dict[str, Any]:

@@ -186,12 +186,12 @@ def test_binary_is_survived() -> None:
         "<div>" * 5000 + "<div></div>" * 200_000,
         "<p>" + "".join(f"<b id={i}>" for i in range(5000)) + "</p>" + "<p>x</p>" * 5000,
         "<div " + " ".join(f"a{i}" for i in range(200_000)) + ">",
-        "<table>" * 20_000,
-        "<a href=x>" * 25_000,
-        "<li>" * 50_000,
-        '<b class="price">$1.50</b>' * 50_000,
-        "<table>" + "<tr><th>SKU<td>A-12345" * 25_000,
-        '<div itemscope itemprop="a">' * 25_000,
+        "<table>" * 10_000,
+        "<a href=x>" * 12_500,
+        "<li>" * 25_000,
+        '<b class="price">$1.50</b>' * 25_000,
+        "<table>" + "<tr><th>SKU<td>A-12345" * 12_500,
+        '<div itemscope itemprop="a">' * 12_500,
         "<script>" + "x={price:" * 100_000,
         '<script type="application/ld+json">' + '{"@type":"Product","offers":' * 50_000,
     ],
@@ -204,7 +204,7 @@ def test_pages_made_to_choke_a_parser_are_cut_in_time(html: str) -> None:
     began = time.process_time()
     page = extract_page("<title>found</title>" + html, URL, include=[part for part in PARTS if part != "article"])
     assert page["title"] == "found"
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 5
 
 
 def test_large_but_honest_pages_are_not_cut() -> None:

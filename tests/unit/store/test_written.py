@@ -6,9 +6,9 @@ import pytest
 
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.sealing.masters import LocalMasters
+from scrapeyard.store.database.written import WrittenOverrides, read_written
 from scrapeyard.store.ports.overrides import KeptPool, SiteRules
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.store.written import WrittenOverrides, read_written
 
 MASTERS = LocalMasters([bytes(32)])
 RULES = (

@@ -110,10 +110,9 @@ async def item(parts: AttemptParts, given: bytes, attempt: int = 1) -> ItemOutco
     plan = AttemptPlan(
         prepared=PREPARED,
         limits=replace(SCRAPER.limits, wall_seconds=100),
-        fetching=job.policy.fetching,
+        caller=Caller(scraper=SCRAPER, job_id=job.id, policy=job.policy.fetching),
         retries=RetryRules(max_attempts=2, backoff=job.policy.backoff, awaited=False),
         site_wait=SiteWait(seat()),
-        job_id=job.id,
     )
     one = BatchItem(seq=0, key="k0", input=Raw(given), attempt=attempt)
     return await ItemAttempt(parts, plan, Sites(()), job, one, is_first=True).run()
