@@ -6,7 +6,9 @@ import shutil
 import pytest
 
 from scrapeyard.errors import BadRequest, ScraperInvalid, ScraperNotFound, SourceUnavailable
+from scrapeyard.repository.catalogue.sync import AT_ONCE
 from scrapeyard.repository.sources.port import Fault
+from tests.leaks import until
 from tests.services.catalogues import Make, problems, version_of
 from tests.services.scripted_source import SCRIPT, ScriptedSource
 
@@ -59,9 +61,14 @@ async def test_the_newest_versions_are_fetched_first_and_only_so_many(shop: Scri
         shop.add(f"1.{minor}.0")
         shop.add(f"2.{minor}.0", "shop/other")
     shop.channels = {"shop/product": {"stable": "1.3.0"}}
+    shop.held = {release.version: asyncio.Event() for release in shop.contents}
     catalogue = make(shop, versions=5)
-    await catalogue.start()
-    assert {"shop/product@1.29.0", "shop/product@1.3.0", "shop/other@2.29.0"} <= set(shop.fetched[:4])
+    starting = asyncio.create_task(catalogue.start())
+    await asyncio.to_thread(until, lambda: len(shop.fetched) == AT_ONCE, "the first fetches have begun")
+    assert {"shop/product@1.29.0", "shop/product@1.3.0", "shop/other@2.29.0"} <= set(shop.fetched)
+    for gate in shop.held.values():
+        gate.set()
+    await starting
     assert len(shop.fetched) == 11
     assert version_of(catalogue) == "1.3.0"
     assert version_of(catalogue, "shop/product@~1.25") == "1.25.0"

@@ -14,7 +14,14 @@ from scrapeyard.engines.browser import operations as do
 from scrapeyard.engines.browser.inside.blocking import Blocking
 from scrapeyard.engines.browser.inside.console import listen
 from scrapeyard.engines.browser.inside.steps.deadline import within
-from scrapeyard.engines.browser.inside.steps.failures import crashed, explain, step_failed, timed_out, too_large
+from scrapeyard.engines.browser.inside.steps.failures import (
+    crashed,
+    explain,
+    is_gone,
+    step_failed,
+    timed_out,
+    too_large,
+)
 from scrapeyard.engines.browser.inside.steps.performing import ACTING, CONTEXT_WIDE, PERFORMERS
 from scrapeyard.engines.browser.inside.steps.responses import ResponseLog
 from scrapeyard.engines.browser.inside.steps.step import Step, describe
@@ -128,7 +135,7 @@ class HeldContext:
 
     async def perform(self, operation: do.Operation, raw: bytes) -> Done:
         """As `BrowserHost.perform`."""
-        tab = self._find_tab(operation)
+        tab = await self._find_tab(operation)
         async with tab.lock:
             try:
                 done = await self._perform(tab, operation, raw)
@@ -150,7 +157,7 @@ class HeldContext:
         except (TimeoutError, self.driver.timeout_error):
             raise timed_out(what, step.seconds) from None
         except self.driver.error as error:
-            raise crashed(f"{what}: the page crashed") if self._is_dead(tab) else explain(error, what) from None
+            raise crashed(f"{what}: the page crashed") if await self._has_died(tab) else explain(error, what) from None
         return self._bounded(result, what)
 
     def _bounded(self, result: Any, what: str) -> Done:
@@ -162,13 +169,13 @@ class HeldContext:
             raise too_large(f"{what}: what it returned", self.max_bytes)
         return done
 
-    def _find_tab(self, operation: do.Operation) -> Tab:
+    async def _find_tab(self, operation: do.Operation) -> Tab:
         if type(operation) in CONTEXT_WIDE and self._tabs:
             return self._tabs[min(operation.tab, len(self._tabs) - 1)]
         if operation.tab >= len(self._tabs):
             raise step_failed(f"{describe(operation)}: there is no tab {operation.tab}; there are {len(self._tabs)}")
         tab = self._tabs[operation.tab]
-        if tab.page.is_closed() and not self._is_dead(tab):
+        if tab.page.is_closed() and not await self._has_died(tab):
             raise step_failed(f"{describe(operation)}: tab {operation.tab} is closed")
         return tab
 
@@ -226,6 +233,19 @@ class HeldContext:
     def _is_dead(self, tab: Tab) -> bool:
         browser = self.native.browser
         return tab.has_crashed or (browser is not None and not browser.is_connected())
+
+    async def _has_died(self, tab: Tab) -> bool:
+        """As `_is_dead`, but sure of a tab that is closed: the driver closes the tabs of a browser that died before it
+        tells that the browser is gone."""
+        if tab.page.is_closed() and not self._is_dead(tab):
+            try:
+                async with asyncio.timeout(_GRACE):
+                    await self.native.cookies()
+            except self.driver.error as error:
+                return is_gone(error)
+            except TimeoutError:
+                return False
+        return self._is_dead(tab)
 
     def _is_full(self) -> bool:
         return len(self.open_tabs) >= MAX_TABS or len(self._tabs) >= MAX_NUMBERS

@@ -65,6 +65,11 @@ def too_large(what: str, max_bytes: int) -> FetchFailed:
     return FetchFailed(ExitReason.FETCH_TOO_LARGE, f"{what} is larger than {max_bytes} bytes")
 
 
+def is_gone(error: Exception) -> bool:
+    """Whether an error of the driver says that what was asked is closed, or that its browser is gone."""
+    return any(words in str(error) for words in (*_CRASHED, _CLOSED))
+
+
 def explain(error: Exception, what: str) -> FetchFailed:
     """An error of the driver that is no time-out. `what` names the operation and what it was for."""
     text = _first_line(str(error))
