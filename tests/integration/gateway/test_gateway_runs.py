@@ -22,7 +22,7 @@ from scrapeyard.model import (
 )
 from scrapeyard.queues import messages
 from tests.integration.gateway_stand import Stand, open_stand, outcome_of, run_of
-from tests.leaks import PATIENCE
+from tests.leaks import PATIENCE, until
 
 URL = "https://shop.example/p/1"
 
@@ -265,3 +265,21 @@ async def test_a_call_that_cannot_be_made_durable_is_cancelled(stand: Stand, mon
     assert response.json()["id"] == delivery.run_id
     run = (await stand.client.get(f"/api/scrape/{delivery.run_id}")).json()
     assert (run["status"], run["exit_reason"]) == ("cancelled", "cancelled")
+
+
+@pytest.mark.parametrize("call", [{"url": URL}, {"urls": [URL, URL]}], ids=["one", "many"])
+async def test_runs_that_end_while_the_database_is_away_are_answered(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, call: dict[str, object]
+) -> None:
+    """Nothing is left to be made durable, and the caller has what it came for."""
+    many = len(call.get("urls", [URL]))  # type: ignore[arg-type]  # a list, where there is one
+
+    async def away() -> None:
+        ids = [(await stand.finish(await stand.take())).run_id for _ in range(many)]
+        heard = stand.gateway.waiters.ended_lately
+        await asyncio.to_thread(until, lambda: all(map(heard, ids)), "every reply")
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(stand.recorder, "flush", away)
+    response = await stand.client.post("/api/scrape", json={**call, "wait": 0.05})
+    assert response.status_code == 200

@@ -231,22 +231,25 @@ class Scraping:
                 return await self._ended(asked, runs, replayed)
             return self._cancelled(asked, runs, replayed)
         if asked.key is None and (error := await self._not_durable(call)) is not None:
-            return _maybe_accepted(asked, call.open, error)
-        return self._accepted(asked, await self._standing(asked, call), replayed)
+            return _maybe_accepted(asked, call.runs, error)
+        if call.open:
+            return self._accepted(asked, await self._standing(asked, call), replayed)
+        return await self._ended(asked, call.runs, replayed)
 
     async def _standing(self, asked: ScrapeRequest, call: Call) -> Sequence[Run]:
         """A single run in its current state; of several runs only the outcomes are known here."""
         return call.runs if asked.many else [await self._lookup.get(run.id) for run in call.runs]
 
     async def _not_durable(self, call: Call) -> StoreUnavailable | None:
-        """None once the runs are in the database. Otherwise why they are not, and they are cancelled."""
+        """None once the runs are in the database or have ended. Otherwise why they are not, and they are cancelled."""
         try:
             await self._recorder.flush()
         except StoreUnavailable as error:
-            self._withdraw(call.open)
-            for run in call.open:
+            lost = call.open  # the database may be away for so long that runs end meanwhile
+            self._withdraw(lost)
+            for run in lost:
                 await self._cancelling.signal(run.id)
-            return error
+            return error if lost else None
         return None
 
     async def _cancel(self, call: Call) -> tuple[Run, ...]:
