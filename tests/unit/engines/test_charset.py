@@ -1,5 +1,7 @@
 """The charset that a page is read in."""
 
+import tracemalloc
+
 import pytest
 
 from scrapeyard.engines.http.charset import extract_content_type, find_charset
@@ -54,3 +56,14 @@ def test_what_is_no_declaration_does_not_count(around: bytes) -> None:
 )
 def test_of_several_headers_the_last_counts(headers: list[str], codec: str) -> None:
     assert find_charset(extract_content_type(headers), b"\xff") == codec
+
+
+def test_long_content_types_of_a_site_are_not_remembered() -> None:
+    """A header may have hundreds of kilobytes, and each answer another one."""
+    tracemalloc.start()
+    try:
+        for number in range(300):
+            assert find_charset(f"text/html; n={number}; x={'x' * 100_000}; charset=koi8-r", b"") == "koi8-r"
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()

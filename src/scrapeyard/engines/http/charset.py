@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_SHORT = 200
+"""Characters of a content type that is remembered. Sites choose them, and may send a new one with every page."""
 _MARK_STARTS = frozenset(mark[:1] for mark, _ in _MARKS)
 _META = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{1,40})", re.IGNORECASE)
 _XML = re.compile(rb"\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*[\"']\s*([a-zA-Z0-9_:.-]{1,40})", re.IGNORECASE)
@@ -72,13 +74,16 @@ def find_charset(content_type: str, body: bytes) -> str:
         for mark, codec in _MARKS:
             if body.startswith(mark):
                 return codec
-    return _named(content_type) or _meta(body) or _guess(body)
+    named = _remembered(content_type) if len(content_type) <= _SHORT else _named(content_type)
+    return named or _meta(body) or _guess(body)
 
 
-@lru_cache(maxsize=256)
 def _named(content_type: str) -> str | None:
     named = _HEADER.search(content_type)
     return _CODECS.get(named[1].lower()) if named else None
+
+
+_remembered = lru_cache(maxsize=256)(_named)
 
 
 def _meta(body: bytes) -> str | None:
