@@ -76,6 +76,7 @@ class FetchResponse(Struct, frozen=True, kw_only=True):
     url: str
     """After redirects."""
     status: int
+    """100 to 999."""
     headers: Sequence[tuple[str, str]]
     """Name and value; names in lower case as plain HTTP brings them."""
     body: bytes

@@ -166,9 +166,9 @@ def answer_of(opened: Done, seen: Done | None = None) -> FetchResponse:
     now: dict[str, Any] = (msgspec.json.decode(seen.value) if seen else None) or {}
     if not str(now.get("url", "")).startswith(("http:", "https:")):
         now, seen = {}, None  # the browser shows nothing of the answer, such as of a 401
-    url, status = str(first.get("url", "")), int(first.get("status") or 200)
+    url, status = str(first.get("url", "")), _status(first, 200)
     headers = {str(name).lower(): str(text) for name, text in (first.get("headers") or {}).items()}
-    url_now, status_now = str(now.get("url") or url), int(now.get("status") or status)
+    url_now, status_now = str(now.get("url") or url), _status(now, status)
     if (urldefrag(url_now).url, status_now) != (urldefrag(url).url, status):
         url, status, headers = url_now, status_now, {"content-type": f"{now.get('type') or 'text/html'}; charset=utf-8"}
     return FetchResponse(
@@ -181,6 +181,12 @@ def answer_of(opened: Done, seen: Done | None = None) -> FetchResponse:
         strategy="browser",
         way="browser",
     )
+
+
+def _status(told: dict[str, Any], otherwise: int) -> int:
+    """Chromium takes statuses of more than three digits, and what a page says of itself may be anything."""
+    status = told.get("status")
+    return status if isinstance(status, int) and 100 <= status <= 999 else otherwise
 
 
 def _check_light(wish: BrowserWish | None) -> None:
