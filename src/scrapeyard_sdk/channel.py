@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Answer = tuple[dict[str, Any], bytes]
 _READ = 64 * 1024
 """Bytes read at once. The C library maps fresh memory for 128 KB or more, which takes longer than the read."""
+_LARGE = 32 * 1024
+"""Maximum bytes of a request that waits for others. Many large ones would fill the memory of the run."""
 
 
 class WorkerGone(BaseException):
@@ -101,6 +103,9 @@ class Channel:
 
     async def request(self, head: dict[str, Any], raw: bytes = b"") -> Answer:
         """Send a request and await its answer. Only after `attach`."""
+        return await self._begin(head, raw)
+
+    def _begin(self, head: dict[str, Any], raw: bytes) -> "asyncio.Future[Answer]":
         future: asyncio.Future[Answer] = self._loop.create_future()
         with self._sending:
             self._check_item()
@@ -108,9 +113,12 @@ class Channel:
             numbered = {**head, "n": number, "i": self._item} if self._item else {**head, "n": number}
             if not self._requests:
                 self._loop.call_soon(self._send_requests)
-            self._requests.append(wire.encode(numbered, raw))
+            frame = wire.encode(numbered, raw)
+            self._requests.append(frame)
             self._futures[number] = future
-        return await future
+        if len(frame) > _LARGE:
+            self._send_requests()
+        return future
 
     def _send_requests(self) -> None:
         """All that were made since the last look. If nobody reads, those who wait hear it."""
