@@ -7,6 +7,7 @@ there when it was imported.
 import asyncio
 import os
 import resource
+import time
 from pathlib import Path
 
 from msgspec import Struct
@@ -89,15 +90,17 @@ class ChildWatch:
 
     async def _next(self, tick: int) -> int:
         """Wait for the next tick; while nothing runs or loads, for the next that looks at parents. Returns it."""
+        began = idle_until = time.monotonic()
         if not self._sessions and all(parent.loaded.done() for parent in self._parents):
             self._added.clear()
             try:
                 async with asyncio.timeout(_TICK * _PARENT_EVERY if self._parents else None):
                     await self._added.wait()
             except TimeoutError:
-                return tick + _PARENT_EVERY - tick % _PARENT_EVERY
+                return tick_after(tick, _TICK * _PARENT_EVERY)
+            idle_until = time.monotonic()
         await asyncio.sleep(_TICK)
-        return tick + 1
+        return tick_after(tick, idle_until - began)
 
     def _poll(self, session: Session, limits: Limits, parent: ParentHandle) -> None:
         reading = read_process(session.child.pid)
@@ -131,6 +134,12 @@ class ChildWatch:
             parent.fail_all_runs(reason, f"the script, as it was loaded, {message}")
         elif parent.loaded.done():
             parent.look_for_strays()
+
+
+def tick_after(tick: int, idle: float) -> int:
+    """The number of the next tick after so many idle seconds. Of those that were missed, none that looks at parents is
+    left out: short runs that come again and again may not keep us from it."""
+    return min(tick + 1 + int(idle / _TICK), tick + _PARENT_EVERY - tick % _PARENT_EVERY)
 
 
 def _fault(
