@@ -54,8 +54,8 @@ class WatchedJobTeller:
         self._job = job
         self._protocol = next(iter(scope.get("subprotocols") or ()), None)
         self._send = send
-        self._told: set[int] = set()
-        """Numbers of the items whose documents were sent."""
+        self._told = Numbers()
+        """Of the items whose documents were sent."""
 
     async def send(self, message: Message) -> None:
         """Send what becomes of a message of the API."""
@@ -93,12 +93,27 @@ class WatchedJobTeller:
         await self._tell(type="done", data=_standing(await job_of(self._call, self._job["id"]), status))
 
     async def _document(self, item: dict[str, Any]) -> None:
-        if item["number"] not in self._told:
-            self._told.add(item["number"])
+        if self._told.add(item["number"]):
             await self._tell(type="document", data=await document_of(self._call, self._job["id"], item))
 
     async def _tell(self, **message: Any) -> None:
         await self._send({"type": "websocket.send", "text": msgspec.json.encode(message).decode()})
+
+
+class Numbers:
+    """A set of numbers from 0, with a bit for each: a job may have millions of items."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def add(self, number: int) -> bool:
+        """Whether it was not there yet."""
+        at, bit = number // 8, 1 << number % 8
+        if at >= len(self._bits):
+            self._bits.extend(bytes(at + 1 - len(self._bits)))
+        is_new = not self._bits[at] & bit
+        self._bits[at] |= bit
+        return is_new
 
 
 def _standing(job: dict[str, Any], status: str) -> dict[str, Any]:
