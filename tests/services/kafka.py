@@ -67,6 +67,10 @@ class KafkaServer:
         """The mock cannot be asked by clients; a topic that they name first has four partitions."""
         self._say(f"topic {topic} {partitions}")
 
+    def refuse(self, count: int, code: int) -> None:
+        """The next so many requests that produce are answered with this error. Only the mock can."""
+        self._say(f"refuse {count} {code}")
+
     def write(self, topic: str, values: Sequence[bytes]) -> None:
         """Returns when they are there."""
         producer = Producer({"bootstrap.servers": self.hosts, "linger.ms": 0})

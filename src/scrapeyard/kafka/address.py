@@ -11,6 +11,8 @@ from scrapeyard.errors import SettingsInvalid
 SCHEMES = ("kafka", "kafka+ssl")
 MAX_MESSAGE_BYTES = 1_000_000
 """What brokers take unless they are told otherwise; librdkafka's `message.max.bytes`."""
+_MESSAGE_BYTES = range(10_000, 1_000_000_001)
+"""Less would be used up by what surrounds a record; librdkafka takes no more."""
 _OWN = frozenset(
     (
         "acks",
@@ -62,6 +64,8 @@ class KafkaAddress:
         for name in self.options:
             if name in _OWN or not _NAME.fullmatch(name):
                 raise SettingsInvalid(f"{setting}: the option {name[:80]!r} cannot be set there")
+        self.max_message_bytes = self._size("message.max.bytes", MAX_MESSAGE_BYTES)
+        """The largest record that is sent."""
         user, _, password = login.partition(":")
         is_ssl = scheme == "kafka+ssl"
         if user:
@@ -73,10 +77,13 @@ class KafkaAddress:
         if ca_file:
             self.options["ssl.ca.location"] = _readable(ca_file)
 
-    @property
-    def max_message_bytes(self) -> int:
-        """The largest record that is sent."""
-        return int(self.options.get("message.max.bytes", MAX_MESSAGE_BYTES))
+    def _size(self, option: str, default: int) -> int:
+        text = self.options.get(option, str(default))
+        size = int(text) if re.fullmatch(r"[0-9]{1,10}", text) else 0
+        if size not in _MESSAGE_BYTES:
+            least, most = _MESSAGE_BYTES[0], _MESSAGE_BYTES[-1]
+            raise SettingsInvalid(f"{self._setting}: {option} is a number of bytes from {least} to {most}")
+        return size
 
     def client(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """The properties of a client. Those of its own give way to the options of the URL."""

@@ -46,6 +46,16 @@ class KafkaRefused(Exception):
     """The cluster says no, and will say so again. Its words tell why."""
 
 
+class KafkaTooLarge(KafkaRefused):
+    """The cluster refused some records for their size; all others were sent. It refuses those that the library put
+    into one batch together, so some of them may be taken when they are sent alone."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__(f"{len(numbers)} records are larger than the topic takes")
+        self.numbers = tuple(numbers)
+        """Their places among those given."""
+
+
 class Topic(Struct, frozen=True, kw_only=True):
     """A topic of ours, created where it is missing. One that exists is used as it is."""
 
@@ -75,6 +85,7 @@ class _Receipt:
         self._left = count
         self.done: asyncio.Future[None] = self._loop.create_future()
         self.again: list[int] = []
+        self.too_large: list[int] = []
         self.offsets: list[tuple[str, int, int]] = []
         self.refused = ""
         self.was_sent = False
@@ -86,6 +97,8 @@ class _Receipt:
             self.offsets.append((message.topic() or "", message.partition() or 0, message.offset() or 0))
         elif error.code() in _AGAIN or error.retriable():
             self.again.append(number)
+        elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            self.too_large.append(number)
         else:
             self.refused = error.str()
         self._left -= 1
@@ -146,11 +159,12 @@ class KafkaLink:
     async def send(self, records: Sequence[KafkaRecord], until: float) -> list[tuple[str, int, int]]:
         """The topic, partition and offset of each, in no order. Raises KafkaLost and KafkaRefused."""
         offsets: list[tuple[str, int, int]] = []
-        left = list(records)
+        too_large: list[int] = []
+        left: Sequence[int] = range(len(records))
         while left:
             receipt = _Receipt(len(left))
-            for number, record in enumerate(left):
-                await self._hand_over(record, number, receipt, until)
+            for number in left:
+                await self._hand_over(records[number], number, receipt, until)
             try:
                 async with asyncio.timeout_at(until):
                     await receipt.done
@@ -165,9 +179,12 @@ class KafkaLink:
             if receipt.refused:
                 raise KafkaRefused(receipt.refused)
             offsets += receipt.offsets
-            left = [left[number] for number in sorted(receipt.again)]
+            too_large += receipt.too_large
+            left = sorted(receipt.again)
             if left:
                 await self._pause(until)
+        if too_large:
+            raise KafkaTooLarge(sorted(too_large))
         return offsets
 
     async def _hand_over(self, record: KafkaRecord, number: int, receipt: _Receipt, until: float) -> None:

@@ -46,6 +46,8 @@ def test_a_url_names_hosts_a_login_and_options() -> None:
         "kafka://u:hush@h?group.id=x",
         "kafka://u:hush@h?plugin.library.paths=/tmp/x.so",
         "kafka://u:hush@h?hush",
+        "kafka://u:hush@h?message.max.bytes=many",
+        "kafka://u:hush@h?message.max.bytes=12",
         "http://u:hush@h",
     ],
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from scrapeyard.errors import SinkUnavailable
 from scrapeyard.kafka.address import KafkaAddress, split_topic
-from scrapeyard.kafka.link import KafkaLink, KafkaLost, KafkaRecord, KafkaRefused
+from scrapeyard.kafka.link import KafkaLink, KafkaLost, KafkaRecord, KafkaRefused, KafkaTooLarge
 from scrapeyard.redis.outage import Outage
 from scrapeyard.results.sinks.port import RefusedRecord, Repeats, SinkBatch
 from scrapeyard.settings import SinkTarget
@@ -52,11 +52,12 @@ class KafkaSink:
         return f"topic {self._topic} at {self._hosts}, {count} partitions"
 
     async def deliver(self, batch: SinkBatch) -> Sequence[RefusedRecord]:
-        """Returns when every replica in sync has all records."""
+        """Returns when every replica in sync has all records. One that is over the limit of the topic is refused
+        alone."""
         until = asyncio.get_running_loop().time() + self._timeout
         await self._find()
         refused: list[RefusedRecord] = []
-        records: list[KafkaRecord] = []
+        records: list[tuple[str, KafkaRecord]] = []
         for record in batch.records:
             key, value = f"{record.job_id}/{record.item_key}".encode(), record.to_json()
             if len(key) + len(value) > self._largest:
@@ -64,12 +65,22 @@ class KafkaSink:
                 refused.append(RefusedRecord(item_key=record.item_key, why=why))
             else:
                 headers = (("scrapeyard-batch", batch.id.encode()),)
-                records.append(KafkaRecord(self._topic, value, key, headers=headers))
+                records.append((record.item_key, KafkaRecord(self._topic, value, key, headers=headers)))
         try:
-            await self._link.send(records, until)
+            return [*refused, *await self._sent(records, until)]
         except (KafkaLost, KafkaRefused) as error:
             raise SinkUnavailable(f"Kafka: {str(error)[:300]}") from None
-        return refused
+
+    async def _sent(self, records: Sequence[tuple[str, KafkaRecord]], until: float) -> list[RefusedRecord]:
+        """Those that the topic refuses for their size, each sent by itself. Raises KafkaLost and KafkaRefused."""
+        try:
+            await self._link.send([record for _, record in records], until)
+        except KafkaTooLarge as error:
+            if len(records) == 1:
+                why = f"{len(records[0][1].value)} bytes are more than the topic's max.message.bytes allows"
+                return [RefusedRecord(item_key=records[0][0], why=why)]
+            return [each for number in error.numbers for each in await self._sent([records[number]], until)]
+        return []
 
     async def _find(self) -> int:
         until = asyncio.get_running_loop().time() + min(CHECK_SECONDS, self._timeout)
