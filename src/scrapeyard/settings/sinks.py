@@ -68,7 +68,9 @@ class SinkTarget(Section):
         le=86_400,
         description="Seconds after which a smaller batch is delivered; empty: SQL, Kafka, webhook 2, Parquet 300.",
     )
-    batch_mb: float = Field(16, gt=0, le=256, description="Maximum megabytes of results in a batch of several records.")
+    batch_mb: float = Field(
+        16, gt=0, le=256, description="Maximum megabytes of inputs and results in a batch of several records."
+    )
 
     @property
     def kind(self) -> SinkKind:

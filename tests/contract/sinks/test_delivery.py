@@ -9,7 +9,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.errors import SinkUnavailable
+from scrapeyard.errors import BlobsUnavailable, SinkUnavailable
 from scrapeyard.model.export import SinkDelivery, SinkState
 from scrapeyard.model.fetching import FetchPolicy
 from scrapeyard.model.job import ItemStatus, JobPolicy, JobStatus
@@ -17,8 +17,10 @@ from scrapeyard.results import artifacts
 from scrapeyard.results.masking import Masking
 from scrapeyard.results.sinks import progress
 from scrapeyard.settings import MaskingSettings
+from scrapeyard.store.ports.forgetting import ForgetTarget
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.ports.store import Store
+from tests.contract.job_nouns import new_items
 from tests.contract.sinks.targets import SECRET, TargetStand, a_sink, rows_of, taken_by
 from tests.contract.sinks.yard import AWAY, Shelf, SinkYard, badly, keys
 from tests.sites.site import Site, page
@@ -137,9 +139,10 @@ class MortalSinks:
 class OtherStore:
     """A store with another noun."""
 
-    def __init__(self, store: Store, sinks: Any) -> None:
+    def __init__(self, store: Store, sinks: Any = None, items: Any = None) -> None:
         self._store = store
-        self.sinks = sinks
+        self.sinks = sinks or store.sinks
+        self.items = items or store.items
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -306,6 +309,103 @@ async def test_a_sink_that_stays_away_is_given_up_and_resumed(yard: SinkYard, sh
     assert shelf.seen() == {f"item-{n}": 1 for n in range(20)}
 
 
+class ArchivedMeanwhile:
+    """The ItemStore of a process that stops before it reads: the job is archived before it goes on."""
+
+    def __init__(self, store: Store, job_id: str) -> None:
+        self._store = store
+        self._job_id = job_id
+        self.blocks: list[Any] = []
+
+    async def stream(self, job_id: str, where: ItemFilter, *, data: bool = True) -> Any:
+        if not self.blocks:
+            job = await self._store.archives.begin(self._job_id)
+            assert job is not None
+            self.blocks = [block async for block in self._store.archives.rows(job)]
+            written = await self._store.archives.written(job, "archive-key")
+            assert written is not None
+            assert await self._store.archives.remove_rows(written)
+        async for block in self._store.items.stream(job_id, where, data=data):
+            yield block
+
+    async def restore(self) -> None:
+        """The rows are back."""
+        job = await self._store.archives.begin_restore(self._job_id)
+        assert job is not None
+        for block in self.blocks:
+            await self._store.archives.add_rows(job, block)
+        assert await self._store.archives.end_restore(job, True)
+
+
+async def test_a_job_that_is_archived_while_it_is_delivered_is_not_done(yard: SinkYard, shelf: Shelf) -> None:
+    job = await yard.job(20)
+    await yard.work(job)
+    await yard.finish(job)
+    items = ArchivedMeanwhile(yard.store, job.id)
+    await yard.round(0, yard.dispatcher(OtherStore(yard.store, items=items)))
+    assert items.blocks
+    await yard.round()
+    stands = await yard.delivery(job)
+    assert (stands.state, stands.delivered) == (SinkState.FAILED, 0)
+    assert "archived" in stands.last_error
+    await items.restore()
+    again = replace(stands, state=SinkState.ACTIVE, due_at=yard.clock(), attempts=0, failing_since=None)
+    assert await yard.store.sinks.put(again)
+    await yard.rounds(3)
+    assert shelf.seen() == {f"item-{n}": 1 for n in range(20)}
+    assert (await yard.delivery(job)).state is SinkState.DONE
+
+
+async def test_a_result_that_cannot_be_read_is_told_and_asked_less_and_less(yard: SinkYard, shelf: Shelf) -> None:
+    class DamagedBlobs:
+        asked = 0
+
+        async def stream(self, key: str) -> Any:
+            self.asked += 1
+            raise BlobsUnavailable(f"the object {key} is damaged")
+            yield b""
+
+    job = await yard.job(3)
+    await yard.work(job, ends=lambda item: {"result": None, "result_key": f"{job.id}/data.json", "result_bytes": 9})
+    await yard.finish(job)
+    yard.blobs = DamagedBlobs()  # type: ignore[assignment]
+    yard.duty = yard.dispatcher()
+    await yard.rounds(20, 1.0)
+    stands = await yard.delivery(job)
+    assert (stands.state, stands.attempts) == (SinkState.ACTIVE, 3), "5, 10 and 20 seconds apart"
+    assert "damaged" in stands.last_error
+    await yard.rounds(50, 3600)
+    assert (await yard.delivery(job)).state is SinkState.FAILED
+
+
+async def test_a_forgotten_item_is_not_delivered_as_if_it_had_no_data(yard: SinkYard, shelf: Shelf) -> None:
+    job = await yard.job(4)
+    await yard.work(job, 2)
+    await yard.work(job, ends=badly)
+    await yard.finish(job)
+    url = "http://shop.example/1"
+    target = ForgetTarget(kind="url", value=url, forms=(url,))
+    await yard.store.forgetting.scrub_items(job, target, [1, 3])
+    await yard.rounds(3)
+    assert shelf.seen() == {"item-0": 1, "item-2": 1}
+    stands = await yard.delivery(job)
+    assert (stands.state, stands.delivered, stands.failed) == (SinkState.DONE, 2, 2)
+    assert "forgotten" in stands.last_error
+
+
+async def test_a_job_made_again_under_its_id_has_other_batches(yard: SinkYard, shelf: Shelf) -> None:
+    for _ in range(2):
+        job = await yard.job(5, id="nightly")
+        await yard.work(job)
+        await yard.finish(job)
+        await yard.rounds(3)
+        assert await yard.store.jobs.begin_delete(job.id)
+        assert await yard.store.jobs.delete(job.id)
+        yard.clock.now += 3600
+    assert len(shelf.batches) == 2
+    assert len({batch.id for batch in shelf.batches}) == 2, "a receiver drops ids that it has seen"
+
+
 async def test_everything_is_delivered_again_on_request_under_new_numbers(yard: SinkYard, shelf: Shelf) -> None:
     job = await yard.job(15)
     await yard.work(job)
@@ -359,6 +459,34 @@ async def test_batches_have_bounded_bytes(store: Store, blobs: ObjectBlobs, shel
     await yard.rounds(3)
     assert len(shelf.seen()) == 30
     assert max(len(batch.records) for batch in shelf.batches) == 3
+
+
+async def test_batches_have_bounded_bytes_of_inputs_too(store: Store, blobs: ObjectBlobs, shelf: Shelf) -> None:
+    yard = SinkYard(store, blobs, shelf, target={"batch_mb": 0.05, "batch_records": 1000})
+    job = await yard.job()
+    long = Raw(json.dumps({"url": "http://shop.example/", "text": "x" * 20_000}).encode())
+    items = [replace(item, input=long) for item in new_items(12)]
+    await yard.store.items.add(job.id, items, 0, yard.clock())
+    await yard.work(job)
+    await yard.finish(job)
+    mortal = MortalSinks(yard.store.sinks, 2, after=True)
+    await yard.round(60, yard.dispatcher(OtherStore(yard.store, mortal)))
+    await yard.rounds(5)
+    assert shelf.seen() == {f"item-{n}": 1 for n in range(12)}
+    assert max(len(batch.records) for batch in shelf.batches) == 2
+    stands = await yard.delivery(job)
+    assert (stands.state, stands.delivered, stands.covered) == (SinkState.DONE, 12, 12)
+
+
+async def test_an_error_with_a_large_partial_result_is_delivered(
+    store: Store, blobs: ObjectBlobs, shelf: Shelf
+) -> None:
+    yard = SinkYard(store, blobs, shelf, max_record_mb=0.001)
+    job = await yard.job(1)
+    await yard.work(job, ends=lambda item: {**badly(item), "result_key": f"{job.id}/data.json", "result_bytes": 5000})
+    await yard.finish(job)
+    await yard.rounds(2)
+    assert [(each.status, bytes(each.data)) for each in shelf.batches[0].records] == [("error", b"null")]
 
 
 async def test_personal_data_is_masked_as_in_exports(yard: SinkYard, shelf: Shelf) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
+from confluent_kafka import KafkaError
 from msgspec import Raw
 from pydantic import ValidationError
 from sqlalchemy import text
@@ -16,7 +17,8 @@ from scrapeyard.errors import SettingsInvalid, SinkUnavailable
 from scrapeyard.settings import Settings
 from scrapeyard.store.database.database import make_backend
 from scrapeyard.wiring.backends import make_sink
-from tests.contract.sinks.targets import SECRET, TargetStand, a_record, a_sink, a_sink_batch, rows_of, stand
+from tests.contract.sinks.targets import SECRET, TargetStand, a_record, a_sink, a_sink_batch, read_topic, rows_of, stand
+from tests.services.kafka import KafkaServer
 from tests.sites.site import Site, page, redirect
 
 
@@ -72,6 +74,29 @@ async def test_postgresql_refuses_alone_what_it_cannot_hold(request: pytest.Fixt
         assert [row["item_key"] for row in await target.read()] == ["item-0001", "item-0003"]
 
 
+async def test_postgresql_refuses_alone_what_is_nested_too_deeply(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    odd = a_record(2, data=Raw(b"[" * 20_000 + b"]" * 20_000))
+    async with stand("postgresql", request, tmp_path) as target, a_sink(target) as sink:
+        refused = await sink.deliver(a_sink_batch(a_record(1), odd, a_record(3)))
+        assert [(each.item_key, each.why) for each in refused] == [("item-0002", "stack depth limit exceeded")]
+        assert [row["item_key"] for row in await target.read()] == ["item-0001", "item-0003"]
+
+
+async def test_a_file_of_large_inputs_and_results_is_made(tmp_path: Path) -> None:
+    """Together they are over what one frame may hold."""
+    text = "x" * 350_000
+    records = [
+        a_record(n, input=Raw(f'{{"url":"{text}"}}'.encode()), data=Raw(f'"{text}"'.encode())) for n in range(100)
+    ]
+    async with a_sink(TargetStand({"url": f"file://{tmp_path}/lake"}, nothing)) as sink:
+        await sink.deliver(a_sink_batch(*records))
+        await sink.deliver(a_sink_batch(a_record(1, data=Raw(b'"' + b"y" * 70_000_000 + b'"'), finished_at=1.0)))
+    found = ds.dataset(tmp_path / "lake", format="parquet", partitioning="hive")
+    assert found.count_rows() == 101
+
+
 async def test_a_table_may_have_another_name_and_schema(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     async with stand("postgresql", request, tmp_path) as target:
         url = target.settings["url"]
@@ -97,6 +122,20 @@ async def test_a_batch_over_midnight_is_a_file_for_each_day(tmp_path: Path) -> N
     found = ds.dataset(tmp_path / "lake", format="parquet", partitioning="hive")
     assert found.count_rows(filter=ds.field("day") == "2027-01-14") == 5
     assert str(found.schema.field("finished_at").type) == "timestamp[us, tz=UTC]"
+
+
+async def test_a_topic_refuses_alone_what_is_over_its_limit(own_kafka: KafkaServer) -> None:
+    own_kafka.create("results", partitions=1)
+    place, _, options = own_kafka.url.partition("?")
+    async with a_sink(TargetStand({"url": f"{place}/results?{options}"}, nothing)) as sink:
+        await sink.deliver(a_sink_batch(a_record(0)))
+        own_kafka.refuse(2, KafkaError.MSG_SIZE_TOO_LARGE)
+        refused = await sink.deliver(a_sink_batch(*(a_record(n) for n in range(1, 6))))
+    assert len(refused) == 1, "the second refusal was of one record, sent alone"
+    assert "max.message.bytes" in refused[0].why
+    found = read_topic(own_kafka, "results")
+    missing = {f"item-{n:04d}" for n in range(6)} - {each["item_key"] for each in found}
+    assert missing == {refused[0].item_key}
 
 
 class TestReceivers:
@@ -137,6 +176,19 @@ class TestReceivers:
                     await sink.deliver(a_sink_batch(a_record(1), a_record(2)))
                 refused = await sink.deliver(a_sink_batch(a_record(1)))
                 assert [each.item_key for each in refused] == ["item-0001"]
+
+    async def test_an_answer_that_is_too_long_counts_by_its_status(self) -> None:
+        long = b"x" * 200_000
+        routes = {"/take": page(long), "/small": page(long, status=413), "/ill": page(long, status=500)}
+        async with Site(routes=routes) as site:
+            async with a_sink(self.target(site, "/take")) as sink:
+                assert await sink.check()
+                assert not await sink.deliver(a_sink_batch(a_record()))
+            async with a_sink(self.target(site, "/small")) as sink:
+                assert len(await sink.deliver(a_sink_batch(a_record()))) == 1
+            async with a_sink(self.target(site, "/ill")) as sink:
+                with pytest.raises(SinkUnavailable, match="answered 500"):
+                    await sink.deliver(a_sink_batch(a_record()))
 
 
 @pytest.mark.parametrize(

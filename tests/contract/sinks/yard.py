@@ -72,6 +72,7 @@ class SinkYard:
         self.blobs = blobs
         self.clock = Clock()
         self.sinks = {sink.name: sink for sink in sinks}
+        self.target = settings.pop("target", {})
         self.options = settings
         self.duty = self.dispatcher()
 
@@ -81,7 +82,7 @@ class SinkYard:
             "url": "sqlite:///not-used.db",
             "batch_records": 10,
             "batch_seconds": 5,
-            **self.options.pop("target", {}),
+            **self.target,
         }
         targets = [{"name": name, **one} for name in self.sinks]
         settings = Settings.model_validate({"sinks": {"targets": targets, "concurrency": 2, **self.options}})

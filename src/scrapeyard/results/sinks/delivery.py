@@ -150,29 +150,42 @@ class SinkDeliveries:
         while turn.progress.batch is not None or self._is_ready(turn, target):
             if turn.progress.batch is None:
                 planned = await plan_batch(self._store.items, turn.job, turn.progress, limits)
+                if is_settled(turn.job):
+                    await self._check_rows(turn.job)
                 covered = turn.delivery.covered + planned.unchanged
                 is_whole = planned.is_whole
                 turn = replace(turn, progress=planned.progress, delivery=replace(turn.delivery, covered=covered))
                 if planned.progress.batch is None:
                     break
                 turn = await self._put(turn, due_at=self._clock())
-            turn = await self._deliver_batch(turn, sink)
+            turn = await self._deliver_batch(turn, sink, limits)
             if time.monotonic() > until:
                 await self._put(turn, due_at=self._clock())
                 return
             turn = await self._again(turn)
         await self._rest(turn, target, is_whole=is_whole)
 
-    async def _deliver_batch(self, turn: "_Turn", sink: ResultSink) -> "_Turn":
+    async def _check_rows(self, job: Job) -> None:
+        """After reading items: rows of a job are moved to an archive only after it was marked. Raises _Lost if it is
+        marked or gone, since items that were not found may have ended."""
+        found = await self._store.jobs.get(job.id)
+        if found is None or found.archive:
+            raise _Lost
+
+    async def _deliver_batch(self, turn: "_Turn", sink: ResultSink, limits: BatchLimits) -> "_Turn":
         """Deliver the planned batch and note it. Raises SinkUnavailable."""
         job, progress = turn.job, turn.progress
         assert progress.batch is not None  # noqa: S101 - planned before
-        loaded = await self._load(job, progress.batch)
+        loaded = await self._load(job, progress.batch, limits.bytes)
+        if len(loaded.numbers) < len(progress.batch.set_bits()):
+            await self._check_rows(job)
+        if loaded.is_cut:  # what is stored stays what is delivered; a batch never grows
+            progress = replace(progress, batch=ItemNumbers.of(loaded.numbers[0], loaded.numbers))
+            turn = await self._put(replace(turn, progress=progress), due_at=self._clock())
         refused: tuple[RefusedRecord, ...] = loaded.refused
         began = time.perf_counter()
         if loaded.records:
-            batch_id = f"{job.id}-{turn.delivery.sink}-{progress.number:08d}"
-            batch = SinkBatch(id=batch_id, job_id=job.id, number=progress.number, records=loaded.records)
+            batch = SinkBatch(id=_batch_id(turn), job_id=job.id, number=progress.number, records=loaded.records)
             refused += tuple(await self._given(sink, batch))
         taken = len(loaded.numbers) - len(refused)
         self._metrics.sink_took(sink.name, taken, len(refused), time.perf_counter() - began)
@@ -193,9 +206,19 @@ class SinkDeliveries:
         turn = replace(turn, delivery=delivery, progress=progress.delivered(loaded.numbers))
         return await self._put(turn, due_at=self._clock())
 
-    async def _load(self, job: Job, batch: ItemNumbers) -> LoadedBatch:
+    async def _load(self, job: Job, batch: ItemNumbers, most_bytes: int) -> LoadedBatch:
+        """Every failure but the store's is a SinkUnavailable: one object that cannot be read must be told, and neither
+        be asked for all the time nor for ever."""
         masker = None if self._masking is None else self._masking.of(job.policy.fetching)
-        return await self._reader.read(job, batch, masker)
+        try:
+            return await self._reader.read(job, batch, masker, most_bytes)
+        except StoreUnavailable:
+            raise
+        except BlobsUnavailable as error:
+            raise SinkUnavailable(f"the results cannot be read: {error.message}") from None
+        except Exception as error:
+            log.error("dispatch.duty_broken", duty=self.name, error=repr(error), exc_info=error)
+            raise SinkUnavailable(f"a fault of ours: {error!r}") from None
 
     async def _given(self, sink: ResultSink, batch: SinkBatch) -> tuple[RefusedRecord, ...]:
         """Deliver, within the time limit. Every failure is a SinkUnavailable: a fault of ours must not loop."""
@@ -289,6 +312,12 @@ class SinkDeliveries:
         }
         data = Raw(msgspec.json.encode(told))
         await self._store.events.add(delivery.job_id, JobEventKind.SINK, data, self._clock())
+
+
+def _batch_id(turn: "_Turn") -> str:
+    """With the time of the job: one that is deleted and made again under the same id counts its batches from 1."""
+    made = round(turn.job.created_at * 1000)
+    return f"{turn.job.id}-{turn.delivery.sink}-{made:x}-{turn.progress.number:08d}"
 
 
 class _Turn(Struct, frozen=True, kw_only=True):

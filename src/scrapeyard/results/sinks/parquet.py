@@ -23,9 +23,10 @@ from scrapeyard.errors import SettingsInvalid, SinkUnavailable
 from scrapeyard.extras import missing
 from scrapeyard.framed_process import Framing, start_process
 from scrapeyard.results.sinks.port import RefusedRecord, Repeats, SinkBatch, SinkRecord
-from scrapeyard.settings import SinkTarget
+from scrapeyard.settings import SinkTarget, hide_password
 
-FRAMING: Final = Framing(64 * 1024 * 1024)
+FRAMING: Final = Framing(320 * 1024 * 1024)
+"""More than the largest record, which `sinks.max_record_mb` bounds."""
 ROWS: Final = b"R"
 """To the process: some rows, in the order of COLUMNS."""
 END: Final = b"E"
@@ -49,6 +50,8 @@ COLUMNS: Final[dict[str, str]] = {
 }
 """The columns of every file, with their types. `input` and `data` are JSON, so that no value has to fit a type."""
 _FRAME_ROWS: Final = 250
+_FRAME_BYTES: Final = 8 * 1024 * 1024
+"""Maximum bytes of documents in a frame of several rows."""
 _RETRIES: Final = 2
 _PROBE: Final = "_scrapeyard_probe"
 """Readers of datasets skip names that begin with an underscore."""
@@ -82,7 +85,7 @@ class ParquetSink:
             store = self._open()
             await obstore.put_async(store, _PROBE, b"probe", use_multipart=False)
             await obstore.delete_async(store, _PROBE)
-        return f"Parquet files in {self._url}"
+        return f"Parquet files in {hide_password(self._url)}"
 
     async def deliver(self, batch: SinkBatch) -> Sequence[RefusedRecord]:
         """Write a file for each day of the batch."""
@@ -120,8 +123,8 @@ async def _written(records: Sequence[SinkRecord]) -> bytes:
     """The file of these records. Raises SinkUnavailable if the process that makes it fails."""
     process = await start_process("scrapeyard.results.sinks.parquet_child", framing=FRAMING, variables=("TMPDIR",))
     try:
-        for first in range(0, len(records), _FRAME_ROWS):
-            rows = [_row(record) for record in records[first : first + _FRAME_ROWS]]
+        for some in _frames(records):
+            rows = [_row(record) for record in some]
             await process.send(FRAMING.pack(ROWS, msgspec.msgpack.encode(rows)))
         await process.send(FRAMING.pack(END))
         pieces = []
@@ -136,6 +139,19 @@ async def _written(records: Sequence[SinkRecord]) -> bytes:
         raise SinkUnavailable("the process that makes the file ended early; it may have run out of memory") from None
     finally:
         await asyncio.shield(process.end())
+
+
+def _frames(records: Sequence[SinkRecord]) -> Iterator[list[SinkRecord]]:
+    some: list[SinkRecord] = []
+    size = 0
+    for record in records:
+        more = len(bytes(record.input)) + len(bytes(record.data))
+        if some and (len(some) == _FRAME_ROWS or size + more > _FRAME_BYTES):
+            yield some
+            some, size = [], 0
+        some.append(record)
+        size += more
+    yield some
 
 
 def _row(record: SinkRecord) -> list[str | int | None]:

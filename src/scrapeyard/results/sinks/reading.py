@@ -119,6 +119,8 @@ class LoadedBatch(Struct, frozen=True, kw_only=True):
     records: tuple[SinkRecord, ...]
     refused: tuple[RefusedRecord, ...]
     """Items whose record cannot be made."""
+    is_cut: bool
+    """Whether the batch had too many bytes. Then only its first items are here, and the others come in a later one."""
 
 
 class RecordReader:
@@ -129,25 +131,30 @@ class RecordReader:
         self._blobs = blobs
         self._max_bytes = max_bytes
 
-    async def read(self, job: Job, batch: ItemNumbers, masker: Masker | None) -> LoadedBatch:
-        """The records of a planned batch. An item that was redriven since it was planned is left out: it is delivered
-        when it has ended again."""
+    async def read(self, job: Job, batch: ItemNumbers, masker: Masker | None, most: int) -> LoadedBatch:
+        """The records of a planned batch, of at most `most` bytes if there are several. An item that was redriven since
+        it was planned is left out: it is delivered when it has ended again."""
         wanted = batch.set_bits()
         last = max(wanted)
         numbers: list[int] = []
         found: list[SinkRecord | RefusedRecord] = []
+        size, is_cut = 0, False
         async with aclosing(self._items.stream(job.id, ItemFilter(first=min(wanted), statuses=_FINAL))) as blocks:
             async for block in blocks:
                 items = [item for item in block if item.seq in wanted]
-                numbers += [item.seq for item in items]
-                found += await self._records(job, items)
-                if block[-1].seq >= last:
+                for item, record in zip(items, await self._records(job, items), strict=True):
+                    size += _size(record)
+                    is_cut = is_cut or (bool(numbers) and size > most)
+                    if not is_cut:
+                        numbers.append(item.seq)
+                        found.append(record)
+                if is_cut or block[-1].seq >= last:
                     break
         records = [each for each in found if isinstance(each, SinkRecord)]
         if masker is not None and masker.masks_exports:
             records = await asyncio.to_thread(lambda: [_masked(record, masker) for record in records])
         refused = tuple(each for each in found if isinstance(each, RefusedRecord))
-        return LoadedBatch(numbers=tuple(numbers), records=tuple(records), refused=refused)
+        return LoadedBatch(numbers=tuple(numbers), records=tuple(records), refused=refused, is_cut=is_cut)
 
     async def _records(self, job: Job, items: Sequence[Item]) -> list[SinkRecord | RefusedRecord]:
         room = asyncio.Semaphore(_READS)
@@ -161,7 +168,9 @@ class RecordReader:
         return list(await asyncio.gather(*map(read, items)))
 
     async def _record(self, job: Job, item: Item) -> SinkRecord | RefusedRecord:
-        if item.result_bytes > self._max_bytes:
+        if _is_forgotten(item):
+            return RefusedRecord(item_key=item.key, why=_GONE)
+        if item.status is ItemStatus.SUCCESS and item.result_bytes > self._max_bytes:
             why = f"its result has {item.result_bytes} bytes; sinks.max_record_mb allows {self._max_bytes}"
             return RefusedRecord(item_key=item.key, why=why)
         data = b"null"
@@ -188,6 +197,18 @@ class RecordReader:
             input=item.input,
             data=Raw(data or b"null"),
         )
+
+
+def _size(record: SinkRecord | RefusedRecord) -> int:
+    """Bytes of its documents: a plan knows those of results alone."""
+    if isinstance(record, RefusedRecord):
+        return 0
+    return len(bytes(record.input)) + len(bytes(record.data)) + len(record.error)
+
+
+def _is_forgotten(item: Item) -> bool:
+    """As the ForgetStore leaves an item: under its new key, its record would be one more in the sink."""
+    return item.key == f"forgotten-{item.seq}" and bytes(item.input) == b"{}"
 
 
 def _masked(record: SinkRecord, masker: Masker) -> SinkRecord:

@@ -22,8 +22,9 @@ from scrapeyard.store.database.database import make_backend
 
 _KEY: Final = ("job_id", "item_key")
 _DOCUMENTS: Final = ("input", "data")
-_DATA_ERROR: Final = "22"
-"""Class of SQLSTATE: a value that no column of its type can hold, such as U+0000 in PostgreSQL."""
+_DATA_ERRORS: Final = ("22", "54")
+"""Classes of SQLSTATE: a value that no column of its type can hold, such as U+0000 in PostgreSQL, or that is over a
+limit of the server, such as its depth of nested documents."""
 
 
 def results_table(name: str) -> Table:
@@ -179,7 +180,7 @@ def _row(record: SinkRecord) -> dict[str, Any]:
 
 
 def _is_data_error(error: DBAPIError) -> bool:
-    return str(getattr(error.orig, "sqlstate", None) or "").startswith(_DATA_ERROR)
+    return str(getattr(error.orig, "sqlstate", None) or "").startswith(_DATA_ERRORS)
 
 
 def _words(error: DBAPIError) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -10,7 +10,7 @@ from msgspec import Raw
 from scrapeyard import __version__
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.politeness.verdicts import wait_asked_by
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.errors import FetchFailed, SinkUnavailable
 from scrapeyard.model import FetchPolicy
 from scrapeyard.model.instants import instant
@@ -23,6 +23,14 @@ PING: Final = "sink.ping"
 MAX_ANSWER: Final = 64 * 1024
 _TOO_LARGE: Final = 413
 _POLICY: Final = FetchPolicy(robots="ignore", escalate=False, cache="off", proxy="none")
+
+
+class _Answer(NamedTuple):
+    """What the receiver said."""
+
+    status: int
+    wait: float = 0.0
+    """Seconds that it asks for."""
 
 
 class WebhookSink:
@@ -83,11 +91,11 @@ class WebhookSink:
             return (RefusedRecord(item_key=batch.records[0].item_key, why="the receiver answered 413: too large"),)
         remedy = "; lower batch_records or batch_mb of the sink" if answer.status == _TOO_LARGE else ""
         moved = "; redirects are not followed" if 300 <= answer.status < 400 else ""
-        raise SinkUnavailable(
-            f"the receiver answered {answer.status}{remedy}{moved}", retry_after=wait_asked_by(answer)
-        )
+        raise SinkUnavailable(f"the receiver answered {answer.status}{remedy}{moved}", retry_after=answer.wait)
 
-    async def _post(self, event: str, delivery: str, body: bytes) -> FetchResponse:
+    async def _post(self, event: str, delivery: str, body: bytes) -> _Answer:
+        """Raises SinkUnavailable if no answer came. One that was too long or garbled still has a status, which
+        decides: a batch that was taken must not come again."""
         headers = {
             "Content-Type": "application/json",
             "User-Agent": f"Scrapeyard-Sinks/{__version__}",
@@ -106,6 +114,9 @@ class WebhookSink:
             engine="http",
         )
         try:
-            return await self._engine.fetch(request, Caller(policy=_POLICY))
+            answer = await self._engine.fetch(request, Caller(policy=_POLICY))
+            return _Answer(answer.status, wait_asked_by(answer))
         except FetchFailed as failure:
+            if failure.site_status is not None:
+                return _Answer(failure.site_status)
             raise SinkUnavailable(failure.message[:500]) from None
