@@ -317,7 +317,9 @@ def _unread(job: Job, summary: ListSummary) -> dict[str, Any]:
     a sitemap is no page."""
     is_sitemap = job.source.get("kind") == "sitemap"
     left_out = [summary.left_out] if summary.left_out else []
-    gaps = [*summary.gaps, *([] if is_sitemap else left_out)]
+    lost = sum(span.get("lost", 0) for span in job.source.get("spans", ()))
+    removed = [f"{lost} records of the topic were removed by its retention before they were read"] if lost else []
+    gaps = [*summary.gaps, *removed, *([] if is_sitemap else left_out)]
     told = {"gaps": gaps, "left_out": left_out if is_sitemap else []}
     return {name: value for name, value in told.items() if value}
 

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from msgspec.structs import replace
 
 from scrapeyard.errors import BadRequest, QueueUnavailable
 from scrapeyard.inputs.source import KafkaSource, Span
@@ -110,7 +111,7 @@ class _Reading:
     def spans(self) -> list[Span]:
         """What was read. Without waiting, a span is what it was: nothing is left of it."""
         ends = self._at if self._waits else self._ends
-        return [Span(partition=number, start=self._first[number], end=ends[number]) for number in self._first]
+        return [replace(span, end=ends[span.partition]) for span in self._source.spans]
 
     @property
     def is_done(self) -> bool:
@@ -157,11 +158,13 @@ def _spans(consumer: Consumer, source: KafkaSource) -> list[Span]:
     spans, left = [], source.limit
     for place in stands:
         low, high = consumer.get_watermark_offsets(place, timeout=PATIENCE_SECONDS, cached=False)
-        start = place.offset if source.group and place.offset >= 0 else _first(source, place.partition, low, high)
-        start = min(max(start, low), high)
+        # a group beyond the end stood in a topic of this name that was deleted
+        is_known = bool(source.group) and 0 <= place.offset <= high
+        asked = place.offset if is_known else _first(source, place.partition, low, high)
+        start = min(max(asked, low), high)
         end = high if left is None or source.idle_seconds else min(high, start + left)
         left = None if left is None else left - (end - start)
-        spans.append(Span(partition=place.partition, start=start, end=end))
+        spans.append(Span(partition=place.partition, start=start, end=end, lost=max(0, low - asked)))
     return spans
 
 

@@ -91,12 +91,14 @@ class SitemapSource(_Called, frozen=True, kw_only=True, omit_defaults=True, tag_
     """Maximum URLs; None if only the platform's own limit applies."""
 
 
-class Span(Struct, frozen=True, kw_only=True):
+class Span(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The records of a partition from one offset up to another, which is not included."""
 
     partition: int
     start: int
     end: int
+    lost: int = 0
+    """Records before `start` that were asked for, but that the topic's retention had removed."""
 
 
 class KafkaSource(_Called, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="kafka"):

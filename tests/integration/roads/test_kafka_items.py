@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.inputs import kafka
@@ -64,6 +65,35 @@ async def test_a_group_is_moved_on_from_job_to_job(
     assert (third["status"], third["counts"]["total"]) == ("completed", 0)
     some = await ended(client, (await make(client, topic=topic, limit=4)).json())
     assert some["counts"]["total"] + some["skipped_rows"] == 4
+
+
+async def test_records_that_were_removed_before_a_group_came_to_them_are_told(
+    client: httpx.AsyncClient, kafka_server: KafkaServer
+) -> None:
+    topic = f"crawl.{uuid4().hex[:12]}"
+    kafka_server.create(topic, partitions=1)
+    kafka_server.write(topic, [b'{"n": %d}' % number for number in range(3)])
+    first = await ended(client, (await make(client, topic=topic, group="slow")).json())
+    assert (await inputs(client, first), first["warnings"]) == ([0, 1, 2], [])
+    big = [b'{"n": %d, "text": "%s"}' % (number, b"x" * 900_000) for number in range(3, 13)]
+    kafka_server.write(topic, big)  # the mock keeps 5 MB of a partition
+    kafka_server.write(topic, [b'{"n": 99}'])
+    second = await ended(client, (await make(client, topic=topic, group="slow")).json())
+    assert (second["status"], await inputs(client, second)) == ("completed", [99])
+    assert any("removed by its retention" in words for words in second["warnings"])
+
+
+async def test_a_group_beyond_the_end_of_a_topic_that_was_made_again_starts_anew(
+    client: httpx.AsyncClient, kafka_server: KafkaServer
+) -> None:
+    topic = f"crawl.{uuid4().hex[:12]}"
+    kafka_server.create(topic, partitions=1)
+    kafka_server.write(topic, [b'{"n": %d}' % number for number in range(3)])
+    consumer = Consumer({"bootstrap.servers": kafka_server.hosts, "group.id": "old"})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 1000)], asynchronous=False)
+    await asyncio.to_thread(consumer.close)
+    job = await ended(client, (await make(client, topic=topic, group="old")).json())
+    assert await inputs(client, job) == [0, 1, 2]
 
 
 async def test_a_job_reads_on_until_the_topic_is_idle(
