@@ -10,9 +10,13 @@ from msgspec.structs import replace
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.errors import BlobsUnavailable, SinkUnavailable
+from scrapeyard.gateway.jobs.calls import RedriveCall
+from scrapeyard.gateway.jobs.control import JobControl
+from scrapeyard.gateway.jobs.streams import JobNotifier
 from scrapeyard.model.export import SinkDelivery, SinkState
 from scrapeyard.model.fetching import FetchPolicy
-from scrapeyard.model.job import ItemStatus, JobPolicy, JobStatus
+from scrapeyard.model.job import ItemStatus, Job, JobPolicy, JobStatus
+from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.results import artifacts
 from scrapeyard.results.masking import Masking
 from scrapeyard.results.sinks import progress
@@ -21,6 +25,7 @@ from scrapeyard.store.ports.forgetting import ForgetTarget
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import new_items
+from tests.contract.queues.test_queue import running
 from tests.contract.sinks.targets import SECRET, TargetStand, a_sink, rows_of, taken_by
 from tests.contract.sinks.yard import AWAY, Shelf, SinkYard, badly, keys
 from tests.sites.site import Site, page
@@ -219,6 +224,46 @@ async def test_a_redrive_that_ends_before_anybody_looks_is_delivered(yard: SinkY
     await yard.rounds(20)
     assert shelf.seen() == {f"item-{n}": 1 + (n in (7, 21)) for n in range(30)}
     assert shelf.newest()["item-7"]["at"] > shelf.newest()["item-8"]["at"]
+
+
+class SlowItems:
+    """The ItemStore of a process that stops before it redrives: others have time to end deliveries."""
+
+    def __init__(self, yard: SinkYard) -> None:
+        self._yard = yard
+
+    async def redrive(self, job_id: str, where: ItemFilter, changes: Job | None, _: float) -> int | None:
+        await self._yard.rounds(30)
+        count = await self._yard.store.items.redrive(job_id, where, changes, self._yard.clock())
+        job = await self._yard.store.jobs.get(job_id)
+        assert job is not None
+        await self._yard.work(job)
+        await self._yard.finish(job)
+        return count
+
+
+async def test_a_redrive_that_takes_minutes_is_delivered(yard: SinkYard, shelf: Shelf) -> None:
+    job = await yard.job(10)
+    await yard.work(job)
+    await yard.finish(job)
+    await yard.rounds(3)
+    yard.clock.now += 3600
+    none: Any = None
+    async with running(MemoryQueue()) as queue:
+        control = JobControl(
+            store=OtherStore(yard.store, items=SlowItems(yard)),  # type: ignore[arg-type]
+            blobs=yard.blobs,
+            catalogue=none,
+            intake=none,
+            creation=none,
+            news=JobNotifier(queue, yard.store.events, yard.clock),
+            clock=yard.clock,
+        )
+        count, _ = await control.redrive(job.id, RedriveCall(keys=["item-4"], statuses=["success"]))
+    assert count == 1
+    await yard.rounds(20)
+    assert shelf.seen() == {f"item-{n}": 1 + (n == 4) for n in range(10)}
+    assert (await yard.delivery(job)).state is SinkState.DONE
 
 
 async def test_a_redrive_in_the_middle_loses_nothing(yard: SinkYard, shelf: Shelf) -> None:

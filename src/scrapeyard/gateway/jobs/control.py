@@ -97,8 +97,9 @@ class JobControl:
         return await self._told(before, job)
 
     async def _reopen(self, before: Job) -> Job:
-        await self._wake_sinks(before)
+        woken_at = await self._wake_sinks(before)
         job = await self._store.jobs.reopen(before.id, self._clock())
+        await self._keep_sinks_awake(before, woken_at)
         if job is not None and job.deleting:
             raise Refusal("conflict", 409, "the job is being deleted, so it cannot be resumed")
         if job is not None and job.archive:
@@ -109,11 +110,19 @@ class JobControl:
         await self._news.wake()
         return await self._told(before, job)
 
-    async def _wake_sinks(self, job: Job) -> None:
-        """Before its items run again: if this process is killed in between, nothing has changed."""
+    async def _wake_sinks(self, job: Job) -> float:
+        """Before its items run again: if this process is killed in between, nothing has changed. Returns the time."""
+        now = self._clock()
         if job.sinks:
-            now = self._clock()
             await self._store.sinks.wake(job.id, now, now + SINK_OPEN_SECONDS)
+        return now
+
+    async def _keep_sinks_awake(self, job: Job, woken_at: float) -> None:
+        """After its items run again: a delivery may be done once more if that took long. It is woken as of the first
+        time, since items may have ended meanwhile."""
+        now = self._clock()
+        if job.sinks and now - woken_at > SINK_OPEN_SECONDS / 2:
+            await self._store.sinks.wake(job.id, woken_at, now + SINK_OPEN_SECONDS)
 
     async def change(self, job_id: str, call: ChangeCall) -> Job:
         """Change the policy and priority for items that are handed out from now on, and the name."""
@@ -146,8 +155,9 @@ class JobControl:
             keys=_some(call.keys),
         )
         changed = await self._changed(before, call)
-        await self._wake_sinks(before)
+        woken_at = await self._wake_sinks(before)
         count = await self._store.items.redrive(job_id, where, changed, self._clock())
+        await self._keep_sinks_awake(before, woken_at)
         if count is None:
             held = await self.with_items(job_id)
             is_swept = held.sweeping or "results" in held.swept
