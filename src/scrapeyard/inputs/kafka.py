@@ -48,7 +48,7 @@ class KafkaTopics:
             await self._done(consumer.assign, reading.places)
             silent, loop = asyncio.get_running_loop().time(), asyncio.get_running_loop()
             while not reading.is_done:
-                messages = await self._done(consumer.consume, BATCH, POLL_SECONDS)
+                messages = await self._done(_next, consumer)
                 lines = reading.take(messages)
                 now = loop.time()
                 silent = now if messages else silent
@@ -146,6 +146,12 @@ class _Reading:
     def _close(self, number: int, at: int) -> None:
         if not self._waits and at >= self._ends[number]:
             self._open.discard(number)
+
+
+def _next(consumer: Consumer) -> list[Message]:
+    """The records that the library holds, once there are some: waiting for a full batch would pile up large ones."""
+    first = consumer.consume(1, POLL_SECONDS)
+    return first + consumer.consume(BATCH - 1, 0) if first and BATCH > 1 else first
 
 
 def _spans(consumer: Consumer, source: KafkaSource) -> list[Span]:

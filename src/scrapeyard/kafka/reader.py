@@ -16,6 +16,8 @@ T = TypeVar("T")
 BATCH = 500
 POLL_SECONDS = 0.02
 """How long a call may have to wait for the poll."""
+AHEAD = 8
+"""Batches that may wait for the event loop: a loop that is busy must not have a whole topic read into memory."""
 
 
 class KafkaReader:
@@ -32,6 +34,7 @@ class KafkaReader:
         self._receive = receive
         self._stopping = threading.Event()
         self._loop = asyncio.get_running_loop()
+        self._room = threading.Semaphore(AHEAD)
         self._calls: queue.SimpleQueue[tuple[Callable[[Consumer], Any], asyncio.Future[Any]]] = queue.SimpleQueue()
         properties = {
             "enable.auto.commit": False,
@@ -70,13 +73,24 @@ class KafkaReader:
     def _poll(self) -> None:
         try:
             while not self._stopping.is_set():
-                first = self._consumer.poll(POLL_SECONDS)
-                if first is not None:
-                    tell(self._loop, self._receive, [first, *self._consumer.consume(BATCH, 0)])
+                if self._room.acquire(timeout=POLL_SECONDS):
+                    self._read()
                 self._work()
             self._work()
         finally:
             self._consumer.close()
+
+    def _read(self) -> None:
+        first = self._consumer.poll(POLL_SECONDS)
+        if first is None:
+            self._room.release()
+        else:
+            tell(self._loop, self._hand_over, [first, *self._consumer.consume(BATCH, 0)])
+
+    def _hand_over(self, messages: list[Message]) -> None:
+        """In the loop's thread."""
+        self._room.release()
+        self._receive(messages)
 
     def _work(self) -> None:
         while True:

@@ -1,16 +1,20 @@
 """What only the queue on Kafka does: its addresses, partitions that move, and work that is handed over."""
 
 import asyncio
+import threading
 from collections import Counter
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import Message, TopicPartition
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.kafka.address import KafkaAddress
+from scrapeyard.kafka.reader import AHEAD, BATCH, KafkaReader
 from scrapeyard.model import Priority
 from scrapeyard.queues.kafka.queue import KafkaQueue
 from tests.contract.queues.test_queue import SOON, delivery, numbers, running, take, until
+from tests.leaks import PATIENCE
 from tests.services.kafka import KafkaServer
 
 
@@ -111,3 +115,31 @@ async def test_several_partitions_and_processes_lose_and_double_nothing(kafka_se
         async with asyncio.timeout(SOON):
             await asyncio.gather(*takers)
     assert got == Counter(range(total))
+
+
+async def test_a_loop_that_is_busy_does_not_have_a_whole_topic_in_memory(kafka_server: KafkaServer) -> None:
+    topic = f"t{uuid4().hex[:12]}"
+    kafka_server.create(topic, partitions=1)
+    kafka_server.write(topic, [b"x"] * 20 * BATCH)
+    waiting, found = 0, 0
+
+    def receive(messages: list[Message]) -> None:
+        nonlocal waiting, found
+        waiting += 1
+        found += sum(message.error() is None for message in messages)
+
+    address = KafkaAddress(kafka_server.url)
+    reader = KafkaReader(address, receive, lambda _: None, {"group.id": topic})
+    reader.start()
+    try:
+        await reader.call(lambda consumer: consumer.assign([TopicPartition(topic, 0, 0)]))
+        for _ in range(150):  # the loop does nothing else, while the thread has as many turns
+            turn = threading.Event()
+            reader.call(lambda _, turn=turn: turn.set())  # type: ignore[misc]
+            turn.wait(PATIENCE)
+        waiting = 0
+        await asyncio.sleep(0)
+        assert waiting <= AHEAD
+        await until(lambda: found == 20 * BATCH)
+    finally:
+        await reader.stop()
