@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -67,9 +67,9 @@ class KafkaServer:
         """The mock cannot be asked by clients; a topic that they name first has four partitions."""
         self._say(f"topic {topic} {partitions}")
 
-    def refuse(self, count: int, code: int) -> None:
-        """The next so many requests that produce are answered with this error. Only the mock can."""
-        self._say(f"refuse {count} {code}")
+    def refuse(self, request: Literal["produce", "init_producer_id"], count: int, code: int) -> None:
+        """The next so many requests of a kind are answered with this error. Only the mock can."""
+        self._say(f"refuse {request} {count} {code}")
 
     def write(self, topic: str, values: Sequence[bytes]) -> None:
         """Returns when they are there."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 _PRODUCER = 0
 _BROKER = 1
-_PRODUCE = 0
-"""Number of the request in the protocol."""
+_REQUESTS = {"produce": 0, "init_producer_id": 22}
+"""Their numbers in the protocol."""
 
 
 def library() -> Path:
@@ -23,8 +23,8 @@ def library() -> Path:
 
 
 def main() -> None:
-    """`down` and `up` close and open its port, `topic NAME N` creates one, `refuse N CODE` answers the next N requests
-    that produce with this error. It ends with its standard input."""
+    """`down` and `up` close and open its port, `topic NAME N` creates one, `refuse REQUEST N CODE` answers the next N
+    such requests with this error. It ends with its standard input."""
     kafka = ctypes.CDLL(str(library()))
     kafka.rd_kafka_new.restype = ctypes.c_void_p
     kafka.rd_kafka_mock_cluster_new.restype = ctypes.c_void_p
@@ -42,10 +42,10 @@ def main() -> None:
                 kafka.rd_kafka_mock_broker_set_up(cluster, _BROKER)
             case ["topic", name, partitions]:
                 kafka.rd_kafka_mock_topic_create(cluster, name.encode(), int(partitions), 1)
-            case ["refuse", count, code]:
+            case ["refuse", request, count, code]:
                 codes = (ctypes.c_int * int(count))(*[int(code)] * int(count))
                 kafka.rd_kafka_mock_push_request_errors_array(
-                    cluster, ctypes.c_int16(_PRODUCE), ctypes.c_size_t(int(count)), codes
+                    cluster, ctypes.c_int16(_REQUESTS[request]), ctypes.c_size_t(int(count)), codes
                 )
         _say("done")
 

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -126,6 +127,8 @@ class KafkaLink:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._partitions: dict[str, int] = {}
         self._why = "not connected yet"
+        self._fatal = ""
+        """Why the producer can send nothing any more. The next `send` makes another."""
 
     def start(self) -> None:
         """Begin to connect; returns at once. Raises SettingsInvalid."""
@@ -140,6 +143,7 @@ class KafkaLink:
         except KafkaException as error:
             self._producer = None
             raise self.address.refused(error) from None
+        self._fatal = ""
         self._thread = threading.Thread(target=self._poll, name="kafka-producer", daemon=True)
         self._thread.start()
 
@@ -158,6 +162,8 @@ class KafkaLink:
 
     async def send(self, records: Sequence[KafkaRecord], until: float) -> list[tuple[str, int, int]]:
         """The topic, partition and offset of each, in no order. Raises KafkaLost and KafkaRefused."""
+        if self._fatal:
+            await self._replace_producer()
         offsets: list[tuple[str, int, int]] = []
         too_large: list[int] = []
         left: Sequence[int] = range(len(records))
@@ -191,6 +197,8 @@ class KafkaLink:
         while True:
             if self._producer is None:
                 raise KafkaLost("it is stopped")
+            if self._fatal:
+                raise KafkaRefused(self._fatal)
             try:
                 self._producer.produce(
                     record.topic,
@@ -349,10 +357,38 @@ class KafkaLink:
 
     def _poll(self) -> None:
         producer = self._producer
-        while producer is not None and not self._stopping.is_set():
-            producer.poll(POLL_SECONDS)
-        if producer is not None:
+        if producer is None:
+            return
+        try:
+            while not self._stopping.is_set():
+                producer.poll(POLL_SECONDS)
             producer.poll(0)
+        except KafkaException as error:
+            self._give_up(producer, words(error))
+
+    def _give_up(self, producer: Producer, why: str) -> None:
+        """After a fatal error an idempotent producer sends nothing more, and says so at each call. What it holds is
+        dropped, so that those who wait for it are told."""
+        if self._loop is not None:
+            tell(self._loop, self._end_producer, producer, why)
+        producer.purge(blocking=False)
+        for _ in range(int(PURGE_SECONDS / POLL_SECONDS)):
+            with suppress(KafkaException):
+                producer.poll(POLL_SECONDS)
+            if not len(producer):
+                return
+
+    def _end_producer(self, producer: Producer, why: str) -> None:
+        if self._producer is producer:
+            self._fatal = why
+
+    async def _replace_producer(self) -> None:
+        thread, producer = self._thread, self._producer
+        if thread is not None:
+            await ended(thread)
+        if self._producer is producer and producer is not None:  # neither stopped nor replaced meanwhile
+            self._producer = None
+            self.start()
 
 
 def words(error: KafkaException) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,16 @@ from scrapeyard.errors import SettingsInvalid, SinkUnavailable
 from scrapeyard.settings import Settings
 from scrapeyard.store.database.database import make_backend
 from scrapeyard.wiring.backends import make_sink
-from tests.contract.sinks.targets import SECRET, TargetStand, a_record, a_sink, a_sink_batch, read_topic, rows_of, stand
+from tests.contract.sinks.targets import (
+    SECRET,
+    TargetStand,
+    a_record,
+    a_sink,
+    a_sink_batch,
+    read_topic,
+    rows_of,
+    stand,
+)
 from tests.services.kafka import KafkaServer
 from tests.sites.site import Site, page, redirect
 
@@ -127,15 +137,31 @@ async def test_a_batch_over_midnight_is_a_file_for_each_day(tmp_path: Path) -> N
 async def test_a_topic_refuses_alone_what_is_over_its_limit(own_kafka: KafkaServer) -> None:
     own_kafka.create("results", partitions=1)
     place, _, options = own_kafka.url.partition("?")
-    async with a_sink(TargetStand({"url": f"{place}/results?{options}"}, nothing)) as sink:
+    url = (
+        f"{place}/results?{options}&batch.num.messages=1"  # so that the mock, which cannot measure, refuses one record
+    )
+    async with a_sink(TargetStand({"url": url}, nothing)) as sink:
         await sink.deliver(a_sink_batch(a_record(0)))
-        own_kafka.refuse(2, KafkaError.MSG_SIZE_TOO_LARGE)
-        refused = await sink.deliver(a_sink_batch(*(a_record(n) for n in range(1, 6))))
-    assert len(refused) == 1, "the second refusal was of one record, sent alone"
+        own_kafka.refuse("produce", 3, KafkaError.MSG_SIZE_TOO_LARGE)
+        refused = await sink.deliver(a_sink_batch(a_record(1), a_record(2)))
+    assert len(refused) == 1, "the third refusal was of a record that was sent alone"
     assert "max.message.bytes" in refused[0].why
     found = read_topic(own_kafka, "results")
-    missing = {f"item-{n:04d}" for n in range(6)} - {each["item_key"] for each in found}
+    missing = {f"item-{n:04d}" for n in range(3)} - {each["item_key"] for each in found}
     assert missing == {refused[0].item_key}
+
+
+async def test_a_producer_that_the_cluster_gave_up_is_replaced(own_kafka: KafkaServer) -> None:
+    own_kafka.create("results", partitions=1)
+    own_kafka.refuse("init_producer_id", 2, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+    place, _, options = own_kafka.url.partition("?")
+    target = TargetStand({"url": f"{place}/results?{options}"}, nothing)
+    async with a_sink(target) as sink:
+        for _ in range(2):  # the first producer may have failed before there was something to send
+            with suppress(SinkUnavailable):
+                await sink.deliver(a_sink_batch(a_record(1)))
+        assert not await sink.deliver(a_sink_batch(a_record(2)))
+    assert "item-0002" in [each["item_key"] for each in read_topic(own_kafka, "results")]
 
 
 class TestReceivers:
