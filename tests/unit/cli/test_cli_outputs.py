@@ -154,3 +154,12 @@ def test_a_lone_address_is_the_url_of_the_input() -> None:
         read_input(None, ["https://a.example/", "https://b.example/"], schema)
     with pytest.raises(BadRequest, match="url of its own"):
         read_input(None, ["url=https://a.example/", "https://b.example/"], schema)
+
+
+def test_text_that_looks_like_a_number_stays_text_where_text_comes_first() -> None:
+    kinds = {"a": ["string", "null"], "b": ["string", "number", "array", "null"], "c": ["integer", "string"]}
+    schema = {"properties": {name: {"type": each} for name, each in kinds.items()}}
+    found = read_input(None, ["a=007", "b=1.50"], lambda: schema)
+    assert found == {"a": "007", "b": "1.50"}
+    assert read_input(None, ["a=null", "b=[1]", "c=1"], lambda: schema) == {"a": None, "b": [1], "c": 1}
+    assert read_input(None, ["a=true", "b=x"], lambda: schema) == {"a": "true", "b": "x"}

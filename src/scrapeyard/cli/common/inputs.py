@@ -26,8 +26,8 @@ def read_input(
 ) -> dict[str, Any]:
     """The input as an object. Raises BadRequest that says which part is wrong.
 
-    `schema` is called only if there are pairs: the value of a string property stays text, whatever it looks like. An
-    address among the pairs is the input's `url`.
+    `schema` is called only if there are pairs: the value of a string property stays text, whatever it looks like. So do
+    numbers and flags where the first of several types is string. An address among the pairs is the input's `url`.
     """
     value = {} if given is None else read_object(given)
     lone = [each for each in pairs if looks_like_address(each)]
@@ -118,12 +118,15 @@ def _pairs(pairs: Sequence[str], properties: Mapping[str, Any]) -> dict[str, Any
 
 
 def _value(text: str, schema: Any) -> Any:
-    if isinstance(schema, dict) and schema.get("type") == "string":
+    kinds = schema.get("type") if isinstance(schema, dict) else None
+    if kinds == "string":
         return text
     try:
-        return json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return text
+    prefers_text = isinstance(kinds, list) and kinds[:1] == ["string"]
+    return text if prefers_text and isinstance(value, str | int | float) else value
 
 
 def _refuse(constant: str) -> None:
