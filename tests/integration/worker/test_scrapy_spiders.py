@@ -199,3 +199,131 @@ async def test_failures_of_a_crawl_are_told(spiders: SpiderYard) -> None:
     reason, count, message = await crawl("good", scrapy={"request": {**request, "callback": "nobody"}})
     assert (reason, count) == ("bad_input", 0)
     assert "nobody" in message
+
+
+STRANGER = {
+    "scrapy.cfg": "[settings]\ndefault = stranger.settings\n",
+    "stranger/__init__.py": "",
+    "stranger/settings.py": """
+import os
+from pathlib import Path
+BASE = Path(__file__).resolve().parent.parent
+SPIDER_MODULES = ["stranger.spiders"]
+ITEM_PIPELINES = {"stranger.pipelines.Writer": 1}
+FEEDS = {BASE / "results" / "%(name)s.csv": {"format": "csv"}, (BASE / "feed.jl").as_uri(): {"format": "jsonlines"}}
+SHOP = os.environ["SHOP"]
+""",
+    "stranger/pipelines.py": """
+import os
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Writer:
+    def open_spider(self, spider):
+        os.makedirs(os.path.join(HERE, "..", "data"), exist_ok=True)
+        self.file = open(os.path.join(HERE, "..", "data", "names.txt"), "w")
+        with open(os.path.join(HERE, "..", "..", "above.txt"), "w") as above:
+            above.write("above")
+
+    def process_item(self, item, spider):
+        self.file.write(item["url"])
+        return item
+
+    def close_spider(self, spider):
+        self.file.close()
+""",
+    "stranger/spiders/__init__.py": "",
+    "stranger/spiders/a_broken.py": "import no_such_package\n",
+    "stranger/spiders/wire.py": """
+import scrapy
+from scrapy import signals
+from scrapy.exceptions import StopDownload
+
+
+class Wire(scrapy.Spider):
+    name = "wire"
+
+    @classmethod
+    def from_crawler(cls, crawler, *args, **kwargs):
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.came, signals.headers_received)
+        return spider
+
+    def came(self, headers, body_length, request, spider):
+        if request.url.endswith("/3"):
+            raise StopDownload(fail=False)
+
+    async def start(self):
+        shop = self.settings["SHOP"]
+        yield scrapy.Request(f"{shop}/product/1#reviews")
+        yield scrapy.Request(f"{shop}/product/2", meta={"proxy": "http://user:password@127.0.0.1:9"})
+        yield scrapy.Request(f"{shop}/product/3")
+
+    def parse(self, response):
+        length = int(response.headers.get("Content-Length"))
+        yield {"url": response.url, "flags": response.flags, "whole": length == len(response.body)}
+""",
+}
+ALONE = """
+import scrapy
+from scrapy.crawler import CrawlerProcess
+from beside import SHOP
+
+
+class Add:
+    def process_item(self, item, spider):
+        return {**item, "agent": spider.settings["USER_AGENT"]}
+
+
+class Alone(scrapy.Spider):
+    name = "alone"
+    start_urls = [f"{SHOP}/product/1"]
+
+    def parse(self, response):
+        yield {"name": response.css("h1::text").get()}
+
+
+process = CrawlerProcess({"USER_AGENT": "alone", "ITEM_PIPELINES": {"__main__.Add": 1}, "FEEDS": {"a.json": {}}})
+process.crawl(Alone)
+process.start()
+"""
+
+
+async def test_a_project_may_write_beside_its_code(spiders: SpiderYard) -> None:
+    root = spiders.folder / "stranger"
+    for name, text in STRANGER.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (folder,) = (await asyncio.to_thread(write_scrapers, read_project(root), spiders.folder / "scrapers")).folders
+    outcome = await spiders.run(folder)
+    assert outcome.error is not None
+    assert "reads the environment variable SHOP; set it in [config.environment]" in outcome.error.message
+    manifest = folder / "scraper.toml"
+    named = manifest.read_text().replace("[config.environment]", f'[config.environment]\nSHOP = "{spiders.shop}"')
+    manifest.write_text(named.replace('version = "1.0.0"', 'version = "1.0.1"'))
+    outcome = await spiders.run(folder)
+    assert outcome.exit_reason is ExitReason.SUCCEEDED, outcome.error
+    found = msgspec.json.decode(await spiders.yard.result(outcome))
+    assert sorted(found, key=lambda item: str(item["url"])) == [
+        {"url": f"{spiders.shop}/product/1", "flags": [], "whole": True},
+        {"url": f"{spiders.shop}/product/2", "flags": [], "whole": True},
+        {"url": f"{spiders.shop}/product/3", "flags": ["download_stopped"], "whole": False},
+    ]
+    names = sorted(each.name for each in outcome.artifacts)
+    assert names == ["above.txt", "data.zip", "feed.jl", "results.zip", "scrapy.json"]
+    (spiders.folder / "results.zip").write_bytes(await spiders.artifact(outcome, "results.zip"))
+    with zipfile.ZipFile(spiders.folder / "results.zip") as archive:
+        assert archive.namelist() == ["results/wire.csv"]
+
+
+async def test_a_file_that_starts_its_own_crawl_runs(spiders: SpiderYard) -> None:
+    place = spiders.folder / "alone"
+    place.mkdir()
+    (place / "alone.py").write_text(ALONE)
+    (place / "beside.py").write_text(f'SHOP = "{spiders.shop}"\n')
+    done = await asyncio.to_thread(write_scrapers, read_project(place / "alone.py"), spiders.folder / "scrapers")
+    outcome = await spiders.run(done.folders[0])
+    assert outcome.exit_reason is ExitReason.SUCCEEDED, outcome.error
+    (item,) = msgspec.json.decode(await spiders.yard.result(outcome))
+    assert (bool(item["name"]), item["agent"]) == (True, "alone")
+    assert [each.name for each in outcome.artifacts] == ["a.json", "scrapy.json"]

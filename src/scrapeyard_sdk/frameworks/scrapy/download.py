@@ -7,10 +7,11 @@ import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urldefrag
 
 import scrapy.exceptions
-from scrapy import version_info
-from scrapy.exceptions import IgnoreRequest, NotSupported
+from scrapy import signals, version_info
+from scrapy.exceptions import IgnoreRequest, NotSupported, StopDownload
 from scrapy.http import Headers, Request, Response
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.defer import deferred_from_coro
@@ -25,10 +26,17 @@ _UNLIMITED = 1024**3
 _MAX_TIMEOUT = 3600.0
 _WAIT_SECONDS = 60.0
 """Most seconds to wait for a turn at a site that the engine puts off."""
-_FRAMING = frozenset({b"accept-encoding", b"connection", b"content-length", b"host", b"keep-alive", b"te", b"upgrade"})
+_FRAMING = frozenset(
+    {
+        *(b"accept-encoding", b"connection", b"content-length", b"expect", b"host", b"keep-alive", b"te"),
+        *(b"trailer", b"transfer-encoding", b"upgrade"),
+    }
+)
 """Headers that the engine sets itself. It decompresses what it gets."""
-_DECODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""Headers of an answer that no longer fit its body."""
+_PROXY = b"proxy-"
+"""Headers for a proxy, with its password; Scrapy adds one for `meta["proxy"]`."""
+_DECODED = frozenset({"connection", "content-encoding", "keep-alive", "transfer-encoding"})
+"""Headers of an answer that Scrapy does not show, or that no longer fit its body."""
 ENDS = ("fetch_limit", "fetch_budget")
 """Reasons after which no further page can be had."""
 
@@ -63,6 +71,7 @@ class _FetchHandler:
     def __init__(self, crawler: Any) -> None:
         self._warns = {"proxy": "the pools of proxies of the platform"}
         self._max_size = crawler.settings.getint("DOWNLOAD_MAXSIZE")
+        self._crawler = crawler
 
     @classmethod
     def from_crawler(cls, crawler: Any) -> "_FetchHandler":
@@ -77,7 +86,24 @@ class _FetchHandler:
                 type(self).stop(failed.reason)
             raise _ERRORS.get(failed.reason, _FAILED)(f"{failed.reason}: {failed.message}") from failed
         request.meta["download_latency"] = time.monotonic() - began
-        return _response(request, page)
+        headers = _headers_of(page)
+        stop = self._send(signals.headers_received, request, headers=headers, body_length=len(page.body))
+        body = b"" if stop else page.body
+        if body:
+            stop = self._send(signals.bytes_received, request, data=body)
+        response = _response(request, page.status, headers, body)
+        if stop:
+            response.flags.append("download_stopped")
+            if stop.fail:
+                stop.response = response
+                raise stop
+        return response
+
+    def _send(self, signal: object, request: Request, **told: Any) -> StopDownload | None:
+        """Tell who listens, once the whole page is here. Returns what a listener raised to stop it."""
+        results = self._crawler.signals.send_catch_log(signal, request=request, spider=self._crawler.spider, **told)
+        raised = (getattr(result, "value", None) for _, result in results)
+        return next((each for each in raised if isinstance(each, StopDownload)), None)
 
     async def _fetch(self, request: Request) -> Page:
         options = self._options(request)
@@ -142,16 +168,31 @@ def handler_for(ctx: Context, stop: Callable[[str], None]) -> type:
 def _headers(request: Request) -> dict[str, str]:
     """A name that has several values is sent once, with all of them."""
     return {
-        name.decode("latin-1"): (b"; " if name.lower() == b"cookie" else b", ").join(values).decode("latin-1")
+        name.decode("latin-1"): _text((b"; " if name.lower() == b"cookie" else b", ").join(values))
         for name, values in request.headers.items()
-        if name.lower() not in _FRAMING and values
+        if name.lower() not in _FRAMING and not name.lower().startswith(_PROXY) and values
     }
 
 
-def _response(request: Request, page: Page) -> Response:
+def _text(value: bytes) -> str:
+    """A value that the engine sends as these bytes: it writes text as UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _headers_of(page: Page) -> Headers:
+    """As bytes; the engine reads each byte as one character."""
     headers = Headers()
     for name in page.headers:
         if name not in _DECODED:
-            headers.setlist(name, page.headers.get_all(name))
-    kind = responsetypes.from_args(headers=headers, url=request.url, body=page.body)
-    return kind(url=request.url, status=page.status, headers=headers, body=page.body)
+            headers.setlist(name, [value.encode("latin-1", "replace") for value in page.headers.get_all(name)])
+    return headers
+
+
+def _response(request: Request, status: int, headers: Headers, body: bytes) -> Response:
+    """Without the fragment of the address, as Scrapy's own handlers."""
+    url = urldefrag(request.url).url
+    kind = responsetypes.from_args(headers=headers, url=url, body=body)
+    return kind(url=url, status=status, headers=headers, body=body)

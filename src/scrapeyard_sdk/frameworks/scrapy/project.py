@@ -5,12 +5,12 @@ import io
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from scrapy import Spider, signals
-from scrapy.crawler import Crawler, CrawlerRunner
+from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.exporters import JsonLinesItemExporter
 from scrapy.http import Request
@@ -20,8 +20,16 @@ from twisted.internet import asyncioreactor
 from scrapeyard_sdk.context import Context
 from scrapeyard_sdk.frameworks.scrapy import folder
 from scrapeyard_sdk.frameworks.scrapy.download import handler_for
+from scrapeyard_sdk.frameworks.scrapy.loader import load_spider
 from scrapeyard_sdk.frameworks.scrapy.report import Report
-from scrapeyard_sdk.frameworks.scrapy.settings import add_given, force, read_settings
+from scrapeyard_sdk.frameworks.scrapy.settings import (
+    add_given,
+    as_text,
+    force,
+    missing_variable,
+    read_settings,
+    set_environment,
+)
 from scrapeyard_sdk.outcomes import ScraperError
 
 RESERVED = "scrapy"
@@ -35,12 +43,14 @@ _END = object()
 class ScrapyProject:
     """A project in the folder `project` beside the script. Make it at the top of the script, for all of its runs."""
 
-    def __init__(self, script: str, *, settings: str = "", modules: tuple[str, ...] = ()) -> None:
-        """`settings` is the settings module; `modules` are those of the spiders if the project has no settings."""
+    def __init__(
+        self, script: str, *, settings: str = "", modules: tuple[str, ...] = (), given: Mapping[str, Any] | None = None
+    ) -> None:
+        """`settings` is the settings module. A project without one has `modules` with spiders, and `given` settings."""
         self._folder = Path(script).parent / "project"
         self._settings = settings
         self._modules = modules
-        sys.path.insert(0, str(self._folder))
+        self._given = given or {}
         if getattr(sys.modules.get("scraper"), "__file__", "") == script:
             del sys.modules["scraper"]  # many projects have a package of this name
         if not any(isinstance(finder, _NoReactor) for finder in sys.meta_path):
@@ -49,22 +59,35 @@ class ScrapyProject:
     async def crawl(self, ctx: Context, spider: str) -> AsyncIterator[dict[str, Any]]:
         """The items of one crawl, as they come. Raises Fail if too much failed; see `report`."""
         report = Report(ctx)
-        with folder.entered(self._folder):
+        set_environment(ctx.config.get("environment") or {})
+        with folder.entered(self._folder) as beside:
             _install_reactor(asyncio.get_running_loop())
             crawl = _Crawl(ctx, report, self._crawler(ctx, report, spider))
             async for item in crawl.items():
                 yield item
-            await folder.keep_files(ctx, self._folder)
+            await folder.keep_files(ctx, self._folder, beside)
         await report.keep(spider, crawl.reason, crawl.stats())
         report.conclude(crawl.stats())
 
     def _crawler(self, ctx: Context, report: Report, spider: str) -> "_SteeredCrawler":
         asked = _asked(ctx)
-        settings = read_settings(self._settings, self._modules)
-        runner = CrawlerRunner(settings)
-        crawler = _SteeredCrawler(runner.spider_loader.load(spider), settings, asked)
-        add_given(crawler.settings, ctx.config.get("settings") or {}, asked.get("settings") or {})
-        force(crawler.settings, handler_for(ctx, crawler.close), ctx)
+        try:
+            settings = read_settings(self._settings, self._modules, self._given)
+            found = load_spider(settings, spider, ctx)
+        except KeyError as error:
+            if not (name := missing_variable(error)):
+                raise
+            words = f"the project reads the environment variable {name}; set it in [config.environment] of the manifest"
+            raise ScraperError(words) from error
+        found.update_settings(settings)  # before Scrapy 2.11, a crawler's settings cannot be changed
+        add_given(settings, ctx.config.get("settings") or {}, asked.get("settings") or {})
+        crawler: _SteeredCrawler
+
+        def stop(reason: str) -> None:
+            crawler.close(reason)
+
+        force(settings, handler_for(ctx, stop), ctx)
+        crawler = _SteeredCrawler(found, settings, asked)
         configure_logging(crawler.settings, install_root_handler=False)
         report.listen(crawler.settings.get("LOG_LEVEL"))
         return crawler
@@ -98,6 +121,11 @@ def _install_reactor(loop: asyncio.AbstractEventLoop) -> None:
     asyncioreactor.install(loop)
     reactor = sys.modules[_REACTOR]
     reactor.startRunning(installSignalHandlers=False)
+    reactor.run = _run_nothing  # type: ignore[attr-defined] # a file may call it when it is imported
+
+
+def _run_nothing(*_: Any, **_more: Any) -> None:
+    """The reactor runs already."""
 
 
 class _SteeredCrawler(Crawler):  # type: ignore[misc]
@@ -250,9 +278,4 @@ def _arguments(ctx: Context) -> dict[str, Any]:
     """The spider's arguments: text, as with `-a`, except those that the manifest says to pass as they are."""
     typed = ctx.config.get("typed_arguments") or ()
     given = {name: value for name, value in ctx.input.items() if name != RESERVED}
-    return {name: value if name in typed else _text(value) for name, value in given.items()}
-
-
-def _text(value: Any) -> Any:
-    """Numbers and flags as text; lists and objects as they are."""
-    return str(value) if isinstance(value, (int, float)) else value
+    return {name: value if name in typed else as_text(value) for name, value in given.items()}

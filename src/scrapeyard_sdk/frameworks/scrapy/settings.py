@@ -1,10 +1,10 @@
 """The settings of a project as a run uses them: the project's own, the call's, and those that the walls demand."""
 
 import os
-from collections.abc import Iterable
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from scrapy.settings import Settings
 
@@ -29,13 +29,35 @@ _STORES = {"FILES_STORE": "files", "IMAGES_STORE": "images"}
 MAX_SETTINGS = 200
 
 
-def read_settings(module: str, spider_modules: Iterable[str]) -> Settings:
-    """The project's own. Raises whatever its settings module raises."""
+def set_environment(given: Any) -> None:
+    """Set the variables of `[config.environment]`. Raises ScraperError if they are none."""
+    if not isinstance(given, dict) or not all(isinstance(value, str | int | float) for value in given.values()):
+        raise ScraperError("config.environment is a table of texts and numbers", "invalid_input")
+    os.environ.update({str(name): as_text(value) for name, value in given.items()})
+
+
+def as_text(value: Any) -> Any:
+    """Numbers and flags as text, as a user types them; lists and objects as they are."""
+    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
+
+
+def missing_variable(error: KeyError) -> str:
+    """The variable of the environment that code asked for in vain; empty for another KeyError."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    asked = trace is not None and trace.tb_frame.f_code is type(os.environ).__getitem__.__code__
+    return str(error.args[0]) if asked else ""
+
+
+def read_settings(module: str, spider_modules: Iterable[str], given: Mapping[str, Any]) -> Settings:
+    """The project's own. Raises whatever its settings module raises. `given` is for a project without one."""
     settings = Settings()
     if module:
         os.environ["SCRAPY_SETTINGS_MODULE"] = module
         settings.setmodule(module, priority="project")
     else:
+        settings.update(dict(given), priority="project")
         settings.set("SPIDER_MODULES", list(spider_modules), priority="project")
     return settings
 
@@ -77,6 +99,8 @@ def _bring_home(settings: Settings, ctx: Context) -> None:
 
 def _near(uri: str, ctx: Context) -> str:
     """The path in the run's folder for a feed; empty for one that goes to the terminal."""
+    if uri.startswith("file:"):
+        uri = unquote(urlsplit(uri).path)
     if not _is_far(uri):
         return uri
     if uri.startswith("stdout:"):
@@ -88,4 +112,6 @@ def _near(uri: str, ctx: Context) -> str:
 
 def _is_far(place: str) -> bool:
     """Whether it lies outside of the run's folder."""
+    if Path.cwd() in Path(os.path.normpath(place)).parents:
+        return False
     return bool(urlsplit(place).scheme) or place.startswith(("/", "~")) or ".." in PurePosixPath(place).parts
