@@ -171,3 +171,104 @@ def test_a_file_is_a_project_without_its_neighbours(tmp_path: Path) -> None:
 def test_some_names_are_no_ids(name: str) -> None:
     with pytest.raises(BadRequest):
         slug(name)
+
+
+LONE = """
+import os
+import scrapy
+from scrapy.crawler import CrawlerProcess
+from bases import Named
+
+class Clean:
+    def process_item(self, item, spider):
+        return item
+
+class Lone(Named):
+    name = "lone"
+    def __init__(self, urls: list = None, zip: str = None):
+        open("data/urls.txt")
+
+process = CrawlerProcess(settings={"ITEM_PIPELINES": {"__main__.Clean": 1}, "LOG_LEVEL": os.getenv("LEVEL")})
+process.crawl(Lone)
+process.start()
+"""
+
+
+def test_a_file_brings_what_it_imports_names_and_sets(tmp_path: Path) -> None:
+    files = {
+        "lone.py": LONE,
+        "bases.py": "import scrapy, names\nclass Named(scrapy.Spider):\n    name = 'named'\n",
+        "names.py": "",
+        "other.py": "",
+        "data/urls.txt": "",
+        "data/more.txt": "",
+        ".env": "LEVEL=INFO",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    done = write_scrapers(read_project(tmp_path / "lone.py"), tmp_path / "to")
+    assert done.scrapers == ("lone/lone",)
+    place = done.folders[0] / "project"
+    copied = {path.relative_to(place).as_posix() for path in place.rglob("*.*")}
+    assert copied == {"lone.py", "bases.py", "names.py", "data/urls.txt"}
+    assert "given={'ITEM_PIPELINES': {'lone.Clean': 1}}" in (done.folders[0] / "scraper.py").read_text()
+    assert "# The project reads: LEVEL\n" in (done.folders[0] / "scraper.toml").read_text()
+    assert [note.partition(":")[0] for note in done.notes] == [
+        "the setting LOG_LEVEL of the file is no constant; set it in [config.settings]",
+        "the code reads environment variables",
+        ".env is not copied, because it may hold secrets",
+    ]
+    schema = json.loads((done.folders[0] / "input.json").read_text())
+    assert schema["properties"]["urls"]["type"] == ["array", "null", "string"]
+
+
+def _made(root: Path, requirements: str, spider: str = "", settings: str = "") -> SpiderProject:
+    files = {
+        "scrapy.cfg": "[settings]\ndefault = made.settings\n",
+        "requirements.txt": requirements,
+        "made/settings.py": settings,
+        "made/spiders/one.py": f"import scrapy\n{spider}\nclass One(scrapy.Spider):\n    name = 'one'\n",
+        "made/spiders/two.py": "print 'Python 2'\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return read_project(root)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("Scrapy==2.5.1\nlxml==4.6.3\nrequests==2.1", ["scrapy==2.8.*", "requests==2.1", "twisted<25.5", "w3lib<2.4"]),
+        ("scrapy~=1.8\nTwisted==20.3.0\n", ["scrapy==2.8.*", "twisted<25.5", "w3lib<2.4"]),
+        ("Scrapy==2.8.0\nTwisted==22.10.0", ["Scrapy==2.8.0", "Twisted==22.10.0", "w3lib<2.4"]),
+        ("pywin32==306\nscrapy==2.19.0\ntwisted-iocpsupport==1.0.4", ["scrapy==2.19.0"]),
+    ],
+)
+def test_pins_that_cannot_be_installed_are_replaced(tmp_path: Path, given: str, expected: list[str]) -> None:
+    requirements, notes = requirements_of(_made(tmp_path, given))
+    assert requirements == expected
+    assert bool(notes) == (not expected[0].startswith("Scrapy==2.8"))
+
+
+def test_packages_of_settings_are_required(tmp_path: Path) -> None:
+    settings = (
+        'ITEM_PIPELINES = {"scrapy.pipelines.images.ImagesPipeline": 1, "made.pipelines.Own": 2}\n'
+        'DOWNLOADER_MIDDLEWARES = {"scrapy_user_agents.middlewares.RandomUserAgentMiddleware": 1, "odd.Thing": None}\n'
+    )
+    requirements, notes = requirements_of(_made(tmp_path, "scrapy", settings=settings))
+    assert sorted(requirements) == ["pillow", "scrapy", "scrapy-user-agents"]
+    assert "DOWNLOADER_MIDDLEWARES names odd: add its package to the requirements of the manifest" in notes
+    assert not [note for note in notes if "made" in note]
+
+
+def test_code_for_old_versions_is_told(tmp_path: Path) -> None:
+    spider = "from scrapy.contrib.spiders import CrawlSpider\nfrom scrapy import log\nimport urlparse"
+    done = write_scrapers(_made(tmp_path / "made", "scrapy", spider), tmp_path / "to")
+    assert [note.partition(":")[0] for note in done.notes] == [
+        "made/spiders/two.py is no Python 3 that can be read",
+        "made/spiders/one.py imports urlparse",
+        "made/spiders/one.py imports scrapy.contrib",
+        "made/spiders/one.py imports scrapy.log",
+    ]

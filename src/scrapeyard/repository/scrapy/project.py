@@ -9,12 +9,13 @@ from typing import Any
 from msgspec import Struct
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.repository.scrapy.reading import UNKNOWN, SourceClass, SourceTree, last_name
+from scrapeyard.repository.scrapy.reading import UNKNOWN, SourceClass, SourceTree, is_known, last_name
 
 CONFIG = "scrapy.cfg"
 _MAX_CONFIG = 64 * 1024
 _MAX_BASES = 16
 _HINTS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
+_STARTERS = ("AsyncCrawlerProcess", "AsyncCrawlerRunner", "CrawlerProcess", "CrawlerRunner")
 _NOT_ARGUMENTS = frozenset({"self", "cls", "name", "args", "kwargs"})
 
 
@@ -60,7 +61,7 @@ def read_project(path: Path, settings_module: str = "") -> SpiderProject:
     `settings_module` is for a folder without `scrapy.cfg`, as an egg is. Raises BadRequest if there is no spider.
     """
     if path.is_file():
-        return _read(SourceTree(path.parent, path), "", (path.stem,), path.stem)
+        return _read(SourceTree(path.resolve().parent, path.resolve()), "", (path.stem,), path.stem)
     if not path.is_dir():
         raise BadRequest(f"{path} is no folder and no file")
     root = path if settings_module else _root(path)
@@ -101,7 +102,7 @@ def _read(tree: SourceTree, module: str, modules: tuple[str, ...], name: str) ->
     root = tree.root
     if module and tree.place(module) is None:
         raise BadRequest(f"{root}: the settings module {module} of {CONFIG} is not there")
-    settings = {key: value for key, value in tree.constants(module).items() if key.isupper()} if module else {}
+    settings, unknown = _settings(tree, module)
     found = modules or _spider_modules(tree, module, settings)
     reader = _Spiders(tree, found)
     spiders = tuple(reader.read())
@@ -118,8 +119,30 @@ def _read(tree: SourceTree, module: str, modules: tuple[str, ...], name: str) ->
         modules=found,
         settings=settings,
         spiders=spiders,
-        notes=tuple(reader.notes),
+        notes=(*unknown, *reader.notes),
     )
+
+
+def _settings(tree: SourceTree, module: str) -> tuple[dict[str, Any], list[str]]:
+    """Of the settings module; of one file, what it gives to CrawlerProcess, with notes of what is no constant."""
+    if module:
+        return {key: value for key, value in tree.constants(module).items() if key.isupper()}, []
+    if tree.only is None:
+        return {}, []
+    own = tree.module_of(tree.only)
+    given = tree.given_to(_STARTERS, own)
+    known = {key: _renamed(value, own) for key, value in given.items() if isinstance(key, str) and is_known(value)}
+    left = [f"the setting {key} of the file is no constant; set it in [config.settings]" for key in given]
+    return known, [note for key, note in zip(given, left, strict=True) if key not in known]
+
+
+def _renamed(value: Any, module: str) -> Any:
+    """A value in which `__main__.Pipeline` says where the class is when the file is imported."""
+    if isinstance(value, str):
+        return f"{module}.{value.removeprefix('__main__.')}" if value.startswith("__main__.") else value
+    if isinstance(value, dict):
+        return {_renamed(key, module): _renamed(each, module) for key, each in value.items()}
+    return [_renamed(each, module) for each in value] if isinstance(value, list) else value
 
 
 def _spider_modules(tree: SourceTree, module: str, settings: dict[str, Any]) -> tuple[str, ...]:
@@ -141,8 +164,10 @@ class _Spiders:
     def __init__(self, tree: SourceTree, modules: tuple[str, ...]) -> None:
         self._classes = tree.classes()
         self._by_name = {found.node.name: found for found in self._classes}
-        self._places = {tree.module_of(path) for module in modules for path in tree.below(module)}
-        self.notes: list[str] = []
+        files = [path for module in modules for path in tree.below(module)]
+        self._places = {tree.module_of(path) for path in files}
+        unread = [path.relative_to(tree.root).as_posix() for path in files if tree.tree(path) is None]
+        self.notes = [f"{name} is no Python 3 that can be read: its spiders are left out" for name in unread]
 
     def read(self) -> Iterator[ProjectSpider]:
         """Each name once, as Scrapy does: the last class of a name is taken."""

@@ -2,8 +2,8 @@
 
 import ast
 import itertools
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from scrapeyard.repository.archive.files import is_skipped
 MAX_SOURCE = 1024 * 1024
 MAX_MODULES = 2000
 _MAX_DEPTH = 16
+_MAX_NAME = 200
 UNKNOWN: Final = object()
 """A value that only running the code would tell."""
 _SKIPPED: Final = frozenset({"build", "dist", "env", "httpcache", "node_modules", "site-packages", "venv"})
@@ -39,15 +40,33 @@ class SourceClass(Struct, frozen=True, kw_only=True):
 
 
 class SourceTree:
-    """The modules below a folder, each parsed once, when it is asked for; or one file alone."""
+    """The modules below a folder, each parsed once, when it is asked for; or one file with the modules it imports."""
 
     def __init__(self, root: Path, only: Path | None = None) -> None:
         self.root = root
         self.only = only
-        found = iter([only]) if only else (path for path in project_files(root) if path.suffix == ".py")
-        self._files = list(itertools.islice(found, MAX_MODULES))
         self._trees: dict[Path, ast.Module | None] = {}
         self._constants: dict[str, dict[str, Any]] = {}
+        found = self._imported_by(only) if only else (path for path in project_files(root) if path.suffix == ".py")
+        self._files = list(itertools.islice(found, MAX_MODULES))
+
+    def _imported_by(self, file: Path) -> Iterator[Path]:
+        """The file, and the modules beside it that it and they import."""
+        found = [file]
+        for path in found:
+            yield path
+            nodes: Iterable[ast.AST] = ast.walk(self.tree(path) or ast.Module([], []))
+            modules = (module for node in nodes for module in modules_of(node, self.module_of(path)))
+            places = (self.place(module) for module in modules if module)
+            found.extend(place for place in dict.fromkeys(places) if place and place not in found)
+
+    def named_files(self) -> list[Path]:
+        """Files beside the one file that its code names, such as `urls.txt`."""
+        trees = (tree for path in self._files if (tree := self.tree(path)))
+        nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        texts = {node.value for node in nodes if isinstance(node.value, str) and 0 < len(node.value) < _MAX_NAME}
+        found = (self.root / text for text in sorted(texts) if _is_plain(text))
+        return [path for path in found if path.is_file() and not path.is_symlink() and path not in self._files]
 
     def files(self) -> list[Path]:
         """Every Python file of the project."""
@@ -91,6 +110,18 @@ class SourceTree:
                 assign(node, known)
         return known
 
+    def given_to(self, names: tuple[str, ...], module: str) -> dict[Any, Any]:
+        """The table that a module gives to one of these calls: its first argument, or `settings=`."""
+        place = self.place(module)
+        tree = self.tree(place) if place else None
+        for node in ast.walk(tree) if tree else ():
+            if isinstance(node, ast.Call) and last_name(node.func) in names:
+                named = [each.value for each in node.keywords if each.arg == "settings"]
+                value = value_of(next(iter([*node.args, *named]), None), self.constants(module))
+                if isinstance(value, dict):
+                    return value
+        return {}
+
     def classes(self) -> list[SourceClass]:
         """Every class at the top level of a module."""
         return [found for path in self.files() for found in self._classes(path)]
@@ -119,6 +150,22 @@ def project_files(folder: Path) -> Iterator[Path]:
             yield from project_files(path)
 
 
+def _is_plain(name: str) -> bool:
+    """Whether it is the path of a file in this folder or below, and not a hidden one."""
+    parts = PurePosixPath(name).parts
+    return "\0" not in name and not name.startswith("/") and not any(is_skipped(part) for part in parts)
+
+
+def modules_of(node: ast.AST, module: str = "") -> list[str]:
+    """The modules that an import in this module names, whole; with each name of a `from`, which may be one too."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = _absolute(node, module.rpartition(".")[0])
+        return [base, *(f"{base}.{alias.name}" if base else alias.name for alias in node.names)]
+    return []
+
+
 def _parse(path: Path) -> ast.Module | None:
     try:
         with path.open("rb") as stream:
@@ -133,7 +180,7 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
     if not node.level:
         return node.module or ""
     parts = package.split(".")
-    base = parts[: len(parts) - node.level + 1]
+    base = [part for part in parts[: len(parts) - node.level + 1] if part]
     return ".".join([*base, *([node.module] if node.module else [])])
 
 
@@ -184,6 +231,12 @@ def _table(node: ast.Dict, known: dict[str, Any]) -> dict[Any, Any]:
 def _joined(node: ast.JoinedStr, known: dict[str, Any]) -> Any:
     parts = [value_of(each.value if isinstance(each, ast.FormattedValue) else each, known) for each in node.values]
     return UNKNOWN if UNKNOWN in parts else "".join(map(str, parts))
+
+
+def is_known(value: Any) -> bool:
+    """Whether no part of it is UNKNOWN."""
+    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return value is not UNKNOWN and all(is_known(part) for part in parts)
 
 
 def last_name(node: ast.AST) -> str:

@@ -19,16 +19,37 @@ from scrapeyard.repository.manifest.requirements import check_requirement
 from scrapeyard.repository.manifest.values import Place
 from scrapeyard.repository.scrapy.project import ProjectSpider, SpiderArgument, SpiderProject
 from scrapeyard.repository.scrapy.reading import project_files
-from scrapeyard.repository.scrapy.told import NETWORK, PACKAGES, imports_of
+from scrapeyard.repository.scrapy.told import (
+    GONE,
+    NETWORK,
+    PACKAGES,
+    imports_of,
+    imports_told,
+    settings_modules,
+    variables_of,
+)
 
 SCRAPY: Final = "scrapy==2.19.*"
 """For a project that does not say which Scrapy it wants."""
 _OLD: Final = re.compile(r"scrapy\s*==\s*2\.(?:\d|1[0-4])(?:\.|\s|$)", re.IGNORECASE)
+_ANCIENT: Final = re.compile(r"scrapy\s*[=~]=\s*(?:0|1|2\.[0-7])(?:\.|\s|$)", re.IGNORECASE)
+_OLDEST: Final = "scrapy==2.8.*"
+"""Scrapy before 2.8 needs packages that this Python no longer has."""
+_STACK: Final = frozenset(
+    {
+        *("attrs", "automat", "cffi", "constantly", "cryptography", "cssselect", "hyperlink", "incremental"),
+        *("itemadapter", "itemloaders", "lxml", "parsel", "protego", "pyasn1", "pyasn1-modules", "pydispatcher"),
+        *("pyopenssl", "queuelib", "service-identity", "twisted", "w3lib", "zope-interface"),
+    }
+)
+"""Packages that Scrapy brings, whose versions fit its own."""
 _COMPANIONS: Final = ("twisted<25.5", "w3lib<2.4")
 """With later versions of these, Scrapy before 2.15 cannot even be imported."""
 PROJECT: Final = "project"
 _REQUIREMENTS: Final = "requirements.txt"
+_WINDOWS: Final = frozenset({"pypiwin32", "pywin32", "pywin32-ctypes", "pywinpty", "twisted-iocpsupport", "wmi"})
 _MAX_LIST: Final = 256 * 1024
+_MAX_LINE: Final = 2000
 _BROUGHT: Final = frozenset(
     {
         *("OpenSSL", "attr", "automat", "cryptography", "cssselect", "defusedxml", "hyperlink", "itemadapter"),
@@ -68,6 +89,10 @@ typed_arguments = {typed}
 
 [config.settings]
 # Scrapy settings for this scraper; they win over those of the project and the spider.
+
+[config.environment]
+{environment}
+# NAME = "value", or NAME = {{ secret = "name" }}
 
 [policy]
 retries = 0
@@ -114,7 +139,7 @@ def write_scrapers(
         files = _files(project, spider, f"{site}/{names[spider.name]}", version, requirements)
         _write(project, folder, files)
     ids = tuple(f"{site}/{names[spider.name]}" for spider in project.spiders)
-    return Imported(folders=tuple(folders), scrapers=ids, notes=(*project.notes, *notes))
+    return Imported(folders=tuple(folders), scrapers=ids, notes=(*project.notes, *notes, *imports_told(project)))
 
 
 def slug(text: str) -> str:
@@ -128,8 +153,9 @@ def slug(text: str) -> str:
 def _files(
     project: SpiderProject, spider: ProjectSpider, scraper_id: str, version: str, requirements: list[str]
 ) -> dict[str, str]:
-    modules = json.dumps(list(project.modules))
-    where = f"settings={project.settings_module!r}" if project.settings_module else f"modules=tuple({modules})"
+    where = f"settings={project.settings_module!r}" if project.settings_module else f"modules={project.modules!r}"
+    if not project.settings_module and project.settings:
+        where += f", given={project.settings!r}"
     manifest = {
         "id": scraper_id,
         "version": version,
@@ -138,10 +164,14 @@ def _files(
         "requirements": requirements,
         "typed": [argument.name for argument in spider.arguments if argument.type],
     }
+    variables = variables_of(project.tree)
+    environment = f"# The project reads: {', '.join(variables)}" if variables else "# Variables that the project reads."
     return {
         "scraper.py": _SCRIPT.format(spider=repr(spider.name), where=where),
         "input.json": json.dumps(input_schema(spider), indent=2) + "\n",
-        FILE_NAME: _MANIFEST.format(**{key: _toml(value) for key, value in manifest.items()}),
+        FILE_NAME: _MANIFEST.format(
+            **{key: _toml(value) for key, value in manifest.items()}, environment=environment[:_MAX_LINE]
+        ),
     }
 
 
@@ -162,6 +192,8 @@ def input_schema(spider: ProjectSpider) -> dict[str, Any]:
 
 def _property(argument: SpiderArgument) -> dict[str, Any]:
     kinds = [argument.type, "null"] if argument.type else ["string", "number", "boolean", "array", "object", "null"]
+    if argument.type in ("array", "object"):
+        kinds.append("string")  # a hint says list, and the spider splits the text that `-a` gives it
     return {"type": kinds, "description": f"The argument {argument.name} of the spider."}
 
 
@@ -211,14 +243,18 @@ def copy_project(project: SpiderProject, target: Path) -> None:
 
 
 def _copied(project: SpiderProject) -> Iterable[Path]:
-    """All files; of a project that is one file, that file."""
-    return project_files(project.root) if project.tree.only is None else [project.tree.only]
+    """All files; of a project that is one file, that file with the modules it imports and the files it names."""
+    tree = project.tree
+    return project_files(project.root) if tree.only is None else [*tree.files(), *tree.named_files()]
 
 
 def requirements_of(project: SpiderProject) -> tuple[list[str], list[str]]:
     """The packages that the project says it needs, with Scrapy; and notes about those that it does not say."""
     notes: list[str] = []
     found = [each for text in _stated(project.root) if (each := _requirement(text, notes.append))]
+    if ancient := [each for each in found if _ANCIENT.match(each)]:
+        notes.append(f"{ancient[0]} is replaced by {_OLDEST}, the oldest that runs here, with the packages it brings")
+        found = [_OLDEST, *(each for each in found if each not in ancient and _name(each) not in _STACK)]
     names = {_name(each) for each in found}
     if "scrapy" not in names:
         found.insert(0, SCRAPY)
@@ -247,6 +283,9 @@ def _stated(root: Path) -> Iterator[str]:
 def _requirement(text: str, note: Callable[[str], None]) -> str:
     if not text or text.startswith("#"):
         return ""
+    if _name(text) in _WINDOWS:
+        note(f"a requirement is left out: {text[:200]}, which is for Windows")
+        return ""
     try:
         return check_requirement(text, Place(_REQUIREMENTS, "line"))
     except ScraperInvalid as error:
@@ -265,7 +304,7 @@ def _missing(project: SpiderProject, names: set[str], notes: list[str]) -> list[
     for module, file in imports_of(project.tree).items():
         if module in NETWORK:
             notes.append(f"{file} imports {module}: a run has no network of its own, so connections fail there")
-        if module in sys.stdlib_module_names or module in tops or module in _BROUGHT:
+        if module in sys.stdlib_module_names or module in tops or module in _BROUGHT or module in GONE:
             continue
         package = PACKAGES.get(module, module.replace("_", "-"))
         if package.lower() in names:
@@ -275,4 +314,13 @@ def _missing(project: SpiderProject, names: set[str], notes: list[str]) -> list[
             notes.append(f"{file} imports {module}: {package} is added to the requirements")
         else:
             notes.append(f"{file} imports {module}: add its package to the requirements of the manifest")
+    for module, setting in settings_modules(project).items():
+        package = PACKAGES.get(module, module.replace("_", "-"))
+        if module in tops or module in _BROUGHT or package.lower() in names or package in added:
+            continue
+        if module in PACKAGES:
+            added.append(package)
+            notes.append(f"{setting} needs {module}: {package} is added to the requirements")
+        elif module not in sys.stdlib_module_names:
+            notes.append(f"{setting} names {module}: add its package to the requirements of the manifest")
     return added

@@ -1,13 +1,14 @@
 """What becomes of a project's settings and imports: honoured, replaced by the platform's own, or without effect."""
 
 import ast
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 
 from scrapeyard.repository.scrapy.project import SpiderProject
-from scrapeyard.repository.scrapy.reading import SourceTree
+from scrapeyard.repository.scrapy.reading import SourceTree, last_name, modules_of
 
 REPLACED: Final = {
     "AWS_": "a run reaches no other storage: feeds and files become artifacts",
@@ -63,13 +64,47 @@ PACKAGES: Final = {
     "price_parser": "price-parser",
     "pydantic": "pydantic",
     "requests": "requests",
+    "rotating_proxies": "scrapy-rotating-proxies",
+    "scrapy_deltafetch": "scrapy-deltafetch",
+    "scrapy_fake_useragent": "scrapy-fake-useragent",
     "scrapy_playwright": "scrapy-playwright",
+    "scrapy_splash": "scrapy-splash",
+    "scrapy_user_agents": "scrapy-user-agents",
     "sqlalchemy": "sqlalchemy",
     "tldextract": "tldextract",
     "validators": "validators",
     "yaml": "pyyaml",
 }
 """Packages for modules that many projects use without saying so. Others are told, not guessed."""
+
+
+_IMAGES: Final = "PIL"
+_IMAGES_PIPELINE: Final = "scrapy.pipelines.images.ImagesPipeline"
+_COMPONENTS: Final = frozenset(
+    {
+        *("ADDONS", "DOWNLOADER_MIDDLEWARES", "DUPEFILTER_CLASS", "EXTENSIONS", "FEED_EXPORTERS", "FEED_STORAGES"),
+        *("ITEM_PIPELINES", "LOG_FORMATTER", "REQUEST_FINGERPRINTER_CLASS", "SCHEDULER", "SPIDER_MIDDLEWARES"),
+        "STATS_CLASS",
+    }
+)
+"""Settings that name classes."""
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+_PYTHON2: Final = frozenset(
+    {"ConfigParser", "HTMLParser", "Queue", "StringIO", "cPickle", "httplib", "urllib2", "urlparse"}
+)
+_REMOVED = "Scrapy has it no longer; change the import, or the spider cannot run"
+GONE: Final = {
+    **dict.fromkeys(sorted(_PYTHON2), "a module of Python 2; change the import, or the spider cannot run"),
+    **dict.fromkeys(
+        (
+            *("scrapy.conf", "scrapy.contrib", "scrapy.contrib_exp", "scrapy.log", "scrapy.project", "scrapy.spider"),
+            *("scrapy.command", "scrapy.linkextractor", "scrapy.loader.processors", "scrapy.stats", "scrapy.xlib"),
+            *("scrapy.linkextractors.sgml", "scrapy.selector.HtmlXPathSelector", "scrapy.squeue", "scrapy.statscol"),
+        ),
+        _REMOVED,
+    ),
+}
+"""Modules that old projects import, and what to do."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -104,17 +139,78 @@ def _far_feeds(project: SpiderProject) -> Iterator[Setting]:
 def imports_of(tree: SourceTree) -> dict[str, str]:
     """Top-level module → the first file that imports it."""
     found: dict[str, str] = {}
-    for path in tree.files():
-        parsed = tree.tree(path)
-        for node in ast.walk(parsed) if parsed else ():
-            for name in _imported(node):
-                found.setdefault(name, path.relative_to(tree.root).as_posix())
+    for module, file in _modules(tree).items():
+        found.setdefault(module.partition(".")[0], file)
     return found
 
 
-def _imported(node: ast.AST) -> Iterable[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name.partition(".")[0] for alias in node.names]
-    if isinstance(node, ast.ImportFrom) and not node.level and node.module:
-        return [node.module.partition(".")[0]]
-    return ()
+def imports_told(project: SpiderProject) -> list[str]:
+    """Notes about modules that are gone, and about what the project reads of its environment."""
+    modules = _modules(project.tree)
+    files = {gone: next((modules[each] for each in modules if f"{each}.".startswith(f"{gone}.")), "") for gone in GONE}
+    notes = [f"{file} imports {gone}: {GONE[gone]}" for gone, file in files.items() if file]
+    if variables := variables_of(project.tree):
+        notes.append(f"the code reads environment variables: set {', '.join(variables)} in [config.environment]")
+    if (project.root / ".env").is_file():
+        notes.append(".env is not copied, because it may hold secrets: set its values in [config.environment]")
+    return notes
+
+
+def settings_modules(project: SpiderProject) -> dict[str, str]:
+    """Top-level modules that only settings name, with the setting."""
+    found: dict[str, str] = {}
+    for table in (project.settings, *(spider.settings for spider in project.spiders)):
+        for setting in _COMPONENTS & table.keys():
+            for text in _texts(table[setting]):
+                if _DOTTED.fullmatch(text):
+                    found.setdefault(_IMAGES if text == _IMAGES_PIPELINE else text.partition(".")[0], setting)
+    return found
+
+
+def variables_of(tree: SourceTree) -> list[str]:
+    """Environment variables that the code reads by a constant name, sorted."""
+    trees = (parsed for path in tree.files() if (parsed := tree.tree(path)))
+    return sorted({name for parsed in trees for node in ast.walk(parsed) if (name := _variable(node))})
+
+
+def _variable(node: ast.AST) -> str:
+    """`os.environ["X"]`, `os.environ.get("X")` and `os.getenv("X")`."""
+    if isinstance(node, ast.Subscript) and last_name(node.value) == "environ":
+        key: ast.AST = node.slice
+    elif isinstance(node, ast.Call) and node.args and _reads_environment(node.func):
+        key = node.args[0]
+    else:
+        return ""
+    return (
+        key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isidentifier() else ""
+    )
+
+
+def _reads_environment(function: ast.expr) -> bool:
+    owner = last_name(function.value) if isinstance(function, ast.Attribute) else ""
+    return last_name(function) == "getenv" or (owner == "environ" and last_name(function) in ("get", "pop"))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a setting, also in its tables and lists."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in (*value, *value.values()):
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+
+
+def _modules(tree: SourceTree) -> dict[str, str]:
+    """Each module that the code imports by its whole name → the first file that does."""
+    found: dict[str, str] = {}
+    for path in tree.files():
+        parsed = tree.tree(path)
+        for node in ast.walk(parsed) if parsed else ():
+            if isinstance(node, ast.ImportFrom) and node.level:
+                continue
+            for name in modules_of(node):
+                found.setdefault(name, path.relative_to(tree.root).as_posix())
+    return found
