@@ -277,7 +277,9 @@ class Add:
 
 class Alone(scrapy.Spider):
     name = "alone"
-    start_urls = [f"{SHOP}/product/1"]
+
+    def start_requests(self):
+        yield scrapy.Request(f"{SHOP}/product/1")
 
     def parse(self, response):
         yield {"name": response.css("h1::text").get()}

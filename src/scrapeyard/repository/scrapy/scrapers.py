@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
+from packaging.requirements import Requirement
 
 from scrapeyard.errors import BadRequest, ScraperInvalid
 from scrapeyard.repository.archive.files import MAX_BYTES, MAX_FILES
@@ -31,10 +32,9 @@ from scrapeyard.repository.scrapy.told import (
 
 SCRAPY: Final = "scrapy==2.19.*"
 """For a project that does not say which Scrapy it wants."""
-_OLD: Final = re.compile(r"scrapy\s*==\s*2\.(?:\d|1[0-4])(?:\.|\s|$)", re.IGNORECASE)
-_ANCIENT: Final = re.compile(r"scrapy\s*[=~]=\s*(?:0|1|2\.[0-7])(?:\.|\s|$)", re.IGNORECASE)
-_OLDEST: Final = "scrapy==2.8.*"
-"""Scrapy before 2.8 needs packages that this Python no longer has."""
+_OLD: Final = (2, 14)
+_OLDEST: Final = (2, 8)
+"""Scrapy before needs packages that this Python no longer has."""
 _STACK: Final = frozenset(
     {
         *("attrs", "automat", "cffi", "constantly", "cryptography", "cssselect", "hyperlink", "incremental"),
@@ -252,16 +252,33 @@ def requirements_of(project: SpiderProject) -> tuple[list[str], list[str]]:
     """The packages that the project says it needs, with Scrapy; and notes about those that it does not say."""
     notes: list[str] = []
     found = [each for text in _stated(project.root) if (each := _requirement(text, notes.append))]
-    if ancient := [each for each in found if _ANCIENT.match(each)]:
-        notes.append(f"{ancient[0]} is replaced by {_OLDEST}, the oldest that runs here, with the packages it brings")
-        found = [_OLDEST, *(each for each in found if each not in ancient and _name(each) not in _STACK)]
+    ancient = [each for each in found if _name(each) == "scrapy" and _newest(each) < _OLDEST]
+    if ancient:
+        oldest = f"scrapy=={_OLDEST[0]}.{_OLDEST[1]}.*"
+        notes.append(f"{ancient[0]} is replaced by {oldest}, the oldest that runs here, with the packages it brings")
+        found = [oldest, *(each for each in found if each not in ancient and _name(each) not in _STACK)]
     names = {_name(each) for each in found}
     if "scrapy" not in names:
         found.insert(0, SCRAPY)
-    if any(_OLD.match(each) for each in found):
+    if any(_name(each) == "scrapy" and _newest(each) <= _OLD for each in found):
         found += [each for each in _COMPANIONS if _name(each) not in names]
     found += _missing(project, names, notes)
     return list(dict.fromkeys(found)), notes
+
+
+def _newest(requirement: str) -> tuple[int, int]:
+    """The newest minor version that a requirement allows; a large one if it names no bound."""
+    bounds = [(99, 0)]
+    for each in Requirement(requirement).specifier:
+        numbers = [int(part) for part in re.findall(r"\d+", each.version)] + [0, 0]
+        count = len(each.version.removesuffix(".*").split("."))
+        if each.operator in ("==", "===", "<=") and count > 1:
+            bounds.append((numbers[0], numbers[1]))
+        elif each.operator == "~=" and count > 1:
+            bounds.append((numbers[0], numbers[1] if count > 2 else 99))
+        elif each.operator == "<":
+            bounds.append((numbers[0], numbers[1] - (not numbers[2])))
+    return min(bounds)
 
 
 def _stated(root: Path) -> Iterator[str]:
@@ -312,6 +329,8 @@ def _missing(project: SpiderProject, names: set[str], notes: list[str]) -> list[
         if module in PACKAGES:
             added.append(package)
             notes.append(f"{file} imports {module}: {package} is added to the requirements")
+        elif (project.root.parent / module).is_dir() or (project.root.parent / f"{module}.py").is_file():
+            notes.append(f"{file} imports {module}, which is not in the project's folder: copy it there")
         else:
             notes.append(f"{file} imports {module}: add its package to the requirements of the manifest")
     for module, setting in settings_modules(project).items():

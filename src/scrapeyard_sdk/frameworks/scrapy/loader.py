@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -42,8 +42,16 @@ def load_spider(settings: Settings, name: str, ctx: Context) -> type[Spider]:
         raise failures[0][1] if failures else ScraperError(f"the project has no spider called {name}")
     for module_name, error in failures:
         ctx.log(f"{module_name} cannot be imported: {type(error).__name__}: {error}", "warning")
+    if hasattr(found, "start_requests") and not hasattr(Spider, "start_requests") and found.start is Spider.start:
+        found.start = _start_as_before
     spider: type[Spider] = found
     return spider
+
+
+async def _start_as_before(spider: Any) -> AsyncIterator[Any]:
+    """What `start_requests` gives: from 2.16 on, Scrapy ignores it without a word."""
+    for each in spider.start_requests():
+        yield each
 
 
 def _modules(name: str, failures: list[tuple[str, BaseException]]) -> Iterator[ModuleType]:
