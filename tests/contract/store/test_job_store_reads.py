@@ -175,6 +175,25 @@ class TestReads:
         assert all(item.result is None and bytes(item.input) == b"{}" for block in blocks for item in block)
         assert [item.seq for block in blocks for item in block] == list(range(2500))
 
+    async def test_dead_letters_of_a_job_are_its_owner_s(self, store: Store) -> None:
+        """Whoever names the job of another client sees nothing."""
+        job = await an_ended_job(store, owner="ada")
+        for owner, count in (("ada", 2), ("bob", 0), ("", 0), (None, 2)):
+            letters, _ = await store.items.dead_letters(DeadLetterFilter(job_id=job.id, owner=owner), None, 10)
+            assert len(letters) == count
+
+    async def test_pages_lead_past_what_was_handed_out(self, store: Store) -> None:
+        job = await a_running_job(store, 30)
+        assert await store.batches.cut(a_batch(job, 5), NOW) is not None
+        seen, cursor = [], None
+        while True:
+            page = await store.items.page(job.id, ItemFilter(), cursor, 10)
+            seen += [(item.seq, item.status) for item in page.items]
+            if (cursor := page.next_cursor) is None:
+                break
+        statuses = [ItemStatus.QUEUED] * 5 + [ItemStatus.PENDING] * 25
+        assert seen == list(enumerate(statuses))
+
     async def test_dead_letters_across_jobs(self, store: Store) -> None:
         older, newer = await an_ended_job(store), await an_ended_job(store)
         seen, cursor = [], None
@@ -196,6 +215,7 @@ class TestReads:
         whole = await keys()
         assert await keys(job_id=job.id) == [one for one in whole if one[0] == job.id]
         assert await keys(job_id=other.id, scraper="shop/product") == [one for one in whole if one[0] == other.id]
+        assert await keys(job_id=job.id, scraper="shop/other") == []
         ended = {
             (job_id, item.key): item
             for job_id, item in (await store.items.dead_letters(DeadLetterFilter(), None, 9))[0]

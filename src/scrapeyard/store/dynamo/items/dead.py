@@ -51,14 +51,15 @@ class DeadLetters(DynamoPart):
 
     async def _jobs(self, where: DeadLetterFilter, last: int | None) -> AsyncIterator[Row]:
         """Jobs that may have some, the newest first, from this number down."""
+        named = {"owner": where.owner, "scraper_id": where.scraper}
+        given = {name: value for name, value in named.items() if value is not None}
         if where.job_id is not None:
-            rows = await self._rows.get_many([where.job_id])
-            for row in rows:
-                if last is None or row["number"] <= last:
+            for row in await self._rows.get_many([where.job_id]):
+                fits = all(row[name] == value for name, value in given.items())
+                if fits and (last is None or row["number"] <= last):
                     yield row
             return
-        given = {"owner": where.owner, "scraper_id": where.scraper}
-        conditions = [equals(name, value) for name, value in given.items() if value is not None]
+        conditions = [equals(name, value) for name, value in given.items()]
         pages = self._table.pages(
             JOBS,
             sort=None if last is None else at_most("sk", number(last)),

@@ -11,6 +11,7 @@ from scrapeyard.model.job import ItemOutcome, ItemStatus
 from scrapeyard.store.dynamo.items.due import Waiting
 from scrapeyard.store.dynamo.rows.keys import ENDS, end_key, ends_part, failed_key, number, part_of
 from scrapeyard.store.dynamo.table.expressions import (
+    MOST_VALUES,
     Delete,
     Put,
     Where,
@@ -24,7 +25,7 @@ from scrapeyard.store.dynamo.table.expressions import (
 )
 from scrapeyard.store.dynamo.table.part import DynamoPart
 from scrapeyard.store.dynamo.table.table import unchanged
-from scrapeyard.store.dynamo.table.values import Item, Key, key_of
+from scrapeyard.store.dynamo.table.values import Item, key_of
 from scrapeyard.store.jobs.rules.ends import OUTCOME_COLUMNS, outcome_values
 from scrapeyard.store.jobs.rules.whereabouts import FINAL_ITEM, wanted_statuses
 from scrapeyard.store.ports.jobs import ItemFilter
@@ -32,8 +33,6 @@ from scrapeyard.store.ports.jobs import ItemFilter
 _NO_OUTCOME: Final = absent("ok")
 _DATA: Final = ("result", "logs")
 _PAGE: Final = 500
-_MOST_VALUES: Final = 100
-"""Of one comparison in a condition."""
 
 
 class ItemEnds(DynamoPart):
@@ -75,7 +74,9 @@ class ItemEnds(DynamoPart):
     async def between(
         self, job_id: str, first: int, last: int, where: Where | None = None, *, data: bool = True
     ) -> dict[int, Item]:
-        """The same for the items from `first` to `last`, in order."""
+        """The same for the items from `first` to `last`, in order; none if `last` is before `first`."""
+        if last < first:  # DynamoDB refuses a range whose end is before its beginning
+            return {}
         found: list[Item] = []
         for start in range(first - first % ENDS, last + 1, ENDS):
             low, high = number(max(first, start)), number(min(last, start + ENDS - 1))
@@ -98,9 +99,9 @@ class ItemEnds(DynamoPart):
         async for page in self._table.pages(part_of(job_id, "failed"), sort=sort, descending=True, limit=_PAGE):
             yield page
 
-    async def drop(self, keys: Iterable[Key]) -> None:
-        """Remove rows with content that stands in rows of its own."""
-        await self._contents.drop(keys)
+    async def drop_parts(self, job_id: str, seq: int) -> None:
+        """Remove content that stands in rows of its own, of all items whose ends stand beside this one."""
+        await self._contents.drop_parts(ends_part(job_id, seq))
 
     async def replace(self, ends: Iterable[Item]) -> None:
         """Write rows in place of those that there are."""
@@ -137,7 +138,7 @@ def _told(where: ItemFilter) -> list[Where]:
         "site": where.sites,
         "http_status": where.http_statuses,
     }
-    return [one_of(name, values) for name, values in given.items() if values and len(values) <= _MOST_VALUES]
+    return [one_of(name, values) for name, values in given.items() if values and len(values) <= MOST_VALUES]
 
 
 def _wait(job_id: str, item: Waiting) -> Item:

@@ -56,7 +56,7 @@ class JobRemoval(DynamoPart):
             gone += [item_key(job_id, item.key) for item in items.values()]
             gone += [input_key(job_id, seq) for seq, item in items.items() if item.large]
             await self._table.delete_many(gone)
-            await self._ends.drop(key_of(end) for end in ends if "parts" in end)
+            await self._ends.drop_parts(job_id, first)
             # Last, since they tell the keys of what is removed before.
             await self._table.delete_many(chunk_key(job_id, seq) for seq in numbers)
         for name in ("failed", "due"):

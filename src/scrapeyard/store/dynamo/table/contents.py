@@ -7,7 +7,8 @@ from typing import Any, Final
 from msgspec import json
 
 from scrapeyard.sealing.sealer import Sealer
-from scrapeyard.store.dynamo.table.expressions import begins
+from scrapeyard.store.dynamo.table.calls import WriteRefused
+from scrapeyard.store.dynamo.table.expressions import Delete, Where, begins
 from scrapeyard.store.dynamo.table.table import DynamoTable, each
 from scrapeyard.store.dynamo.table.values import Item, Key, key_of, size_of
 
@@ -52,9 +53,14 @@ class DynamoContents:
         joined = {key_of(whole): whole for whole in wholes}
         return [self._open(joined[key_of(item)] if _PARTS in item else item, left_out) for item in items]
 
-    async def drop(self, keys: Iterable[Key]) -> None:
-        """Remove rows with all their parts."""
-        await each(keys, self._drop)
+    async def drop(self, keys: Iterable[Key], when: Where | None = None) -> None:
+        """Remove rows with all their parts. Those for which the condition does not hold stay."""
+        await each(keys, lambda key: self._drop(key, when))
+
+    async def drop_parts(self, pk: str) -> None:
+        """Remove the parts of all rows of a partition, also those that a crash left, or a row that was replaced."""
+        async for page in self._table.pages(_partition(pk)):
+            await self._table.delete_many(map(key_of, page))
 
     async def clean(self, items: Iterable[Item]) -> None:
         """Remove the parts of rows that were removed or replaced."""
@@ -107,12 +113,21 @@ class DynamoContents:
         found = await self._table.get_many(keys)
         return b"".join(found[part]["bytes"] for part in keys) if len(found) == count else None
 
-    async def _drop(self, key: Key) -> None:
-        await self._table.delete(key)
-        parts = await self._table.query(f"part/{key[0]}", sort=begins("sk", f"{key[1]}/"))
+    async def _drop(self, key: Key, when: Where | None) -> None:
+        try:
+            await self._table.write(Delete(key, when))
+        except WriteRefused as refused:
+            if refused.items[0] is not None:
+                return
+        parts = await self._table.query(_partition(key[0]), sort=begins("sk", f"{key[1]}/"))
         if parts:
             await self._table.delete_many(key_of(part) for part in parts)
 
 
+def _partition(pk: str) -> str:
+    """Where the parts of a partition's rows stand."""
+    return f"part/{pk}"
+
+
 def _part_keys(key: Key, name: str, token: str, count: int) -> list[Key]:
-    return [(f"part/{key[0]}", f"{key[1]}/{token}/{name}/{number:04}") for number in range(count)]
+    return [(_partition(key[0]), f"{key[1]}/{token}/{name}/{number:04}") for number in range(count)]

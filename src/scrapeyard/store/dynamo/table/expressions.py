@@ -1,11 +1,14 @@
 """Conditions and changes in DynamoDB's language. Names and values always stand aside of the text, never in it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from scrapeyard.store.dynamo.table.values import Item, Key, Wire, to_wire
+
+MOST_VALUES: Final = 100
+"""Of one comparison."""
 
 
 class Expression:
@@ -90,8 +93,9 @@ def one_of(name: str, values: Sequence[Any]) -> Where:
 
 
 def not_one_of(name: str, values: Sequence[Any]) -> Where:
-    """None of these, at most 100."""
-    return lambda to: f"NOT ({one_of(name, values)(to)})"
+    """None of these, however many."""
+    some = [values[start : start + MOST_VALUES] for start in range(0, len(values), MOST_VALUES)]
+    return lambda to: " AND ".join(f"NOT ({one_of(name, part)(to)})" for part in some)
 
 
 def all_of(*conditions: Where) -> Where:
