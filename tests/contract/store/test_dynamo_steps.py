@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from scrapeyard.model.job import Counts, ItemStatus, JobPolicy, NewItem
 from scrapeyard.store.dynamo.store import DynamoStore
+from scrapeyard.store.dynamo.table.values import size_of
 from scrapeyard.store.ports.jobs import ItemFilter
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items, successes
 from tests.contract.job_steps import a_running_job, fetched, taken
@@ -161,6 +162,61 @@ async def test_items_found_twice_are_added_once(store: DynamoStore) -> None:
     assert recorded is not None
     assert recorded.counts == Counts(total=COUNT + 1, pending=COUNT, success=1)
     assert (await fetched(store, job)).counts == recorded.counts
+
+
+async def test_items_found_by_a_batch_that_was_lost_meanwhile_are_left_at_once(
+    store: DynamoStore, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch will never be this worker's again, so nobody waits for that."""
+    job = await a_running_job(store, 1)
+    batch, items = await taken(store, job)
+    found = tuple(replace(item, depth=1) for item in new_items(3, 10))
+    dispatcher = DynamoStore(migrated_url)
+    await dispatcher.start()
+    transact, tries = store.table.transact, 0
+
+    async def late(writes: Any) -> None:
+        nonlocal tries
+        tries += 1
+        await dispatcher.batches.expire(NOW + 16, 10)
+        await transact(writes)
+
+    try:
+        monkeypatch.setattr(store.table, "transact", late)
+        assert await refused(store.batches.record(batch, "worker-1", 0, [a_success(items[0], found=found)], NOW))
+    finally:
+        await dispatcher.stop()
+    assert tries == 1
+    assert (await fetched(store, job)).counts == Counts(total=1, pending=1)
+
+
+async def test_a_source_too_large_for_a_row_is_kept_whole(store: DynamoStore) -> None:
+    """DynamoDB refuses a row of more than 400 KB; the emulator does not look at rows that are changed."""
+    job = a_job(webhook=Raw(b'{"url": "http://a/%s"}' % (b"w" * 30_000)))
+    await store.jobs.create(job)
+    for size in (10, 370_000, 390_000, 500_000, 300_000, 900_000, 10):
+        assert await store.jobs.set_source(job.id, {"kind": "list", "told": "y" * size})
+        row = await store.table.get((f"job/{job.id}", "job"))
+        assert row is not None
+        assert size_of(row) < 400_000
+        found = await store.jobs.get(job.id)
+        assert found is not None
+        assert found.source == {"kind": "list", "told": "y" * size}
+    await store.jobs.cancel(job.id, False, NOW)
+    assert await store.jobs.delete(job.id)
+    assert await store.table.count(f"part/job/{job.id}") == 0
+
+
+async def test_content_of_ends_that_were_redriven_goes_with_the_job(store: DynamoStore) -> None:
+    job = await a_running_job(store, 2)
+    batch, items = await taken(store, job)
+    large = [a_success(item, result=Raw(b'"' + b"r" * 500_000 + b'"')) for item in items]
+    await store.batches.record(batch, "worker-1", 0, large, NOW)
+    assert await store.items.redrive(job.id, ItemFilter(statuses=(ItemStatus.SUCCESS,)), None, NOW) == 2
+    await store.jobs.cancel(job.id, False, NOW)
+    assert await store.jobs.delete(job.id)
+    answer, _ = await store._calls.ask("scan", TableName=store._calls.table)
+    assert {item["pk"]["S"] for item in answer["Items"]} == {"jobs/last"}
 
 
 async def test_a_job_that_was_deleted_in_part_is_deleted_to_its_end(store: DynamoStore) -> None:

@@ -96,7 +96,12 @@ class ItemAppend(DynamoPart):
             if taken.items or noted is not None:
                 values, rest = {} if noted is None else source_values(noted), left[len(taken.items) :]
                 left = None  # if this is refused, somebody else may have added them
-                await self._write(job, taken, [fence], values)
+                try:
+                    await self._write(job, taken, [fence], values)
+                except WriteRefused as refused:
+                    if len(taken.keys) + len(taken.rows) in refused.items:
+                        return False  # the fence is gone for good; another try would not change that
+                    raise
                 left = rest
             return bool(left) and len(taken.items) < room
 

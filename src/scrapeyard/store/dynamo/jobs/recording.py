@@ -199,7 +199,7 @@ class BatchRecorder(DynamoPart):
         try:
             await self._table.transact([*writes, *ends])
         except WriteRefused as refused:
-            if all("ok" in (item or {}) for item in refused.items.values()):
+            if not refused.conflicts and all("ok" in (item or {}) for item in refused.items.values()):
                 raise RuntimeError(
                     f"items of {batch.id} ended already though it held them; nothing was written"
                 ) from None

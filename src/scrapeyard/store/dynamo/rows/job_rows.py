@@ -12,10 +12,11 @@ from scrapeyard.model.job import FINAL_JOB, ArchiveState, Job, JobStatus
 from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.dynamo.rows.keys import JOB_NEWS, JOBS, LAST_JOB, OPEN_JOBS, job_key, number
 from scrapeyard.store.dynamo.table.calls import WriteRefused
+from scrapeyard.store.dynamo.table.contents import MAX_ROW_BYTES
 from scrapeyard.store.dynamo.table.expressions import Delete, Put, Update, Write, absent
 from scrapeyard.store.dynamo.table.part import DynamoBase, DynamoPart
 from scrapeyard.store.dynamo.table.table import unchanged
-from scrapeyard.store.dynamo.table.values import Item
+from scrapeyard.store.dynamo.table.values import Item, size_of
 from scrapeyard.store.jobs.rules.rows import Row, job_row, to_job
 
 T = TypeVar("T")
@@ -92,13 +93,20 @@ class DynamoJobRows(DynamoPart):
 
     async def change(self, job: Row, values: Row) -> list[Write]:
         """The writes that change these columns of a row, if it is still as it was read."""
-        new = {**job, **values}
-        if "source" in values or "fault" in values:
-            content = {name: new[name] for name in ("pk", "sk", *self.places)}
-            stored = await self._contents.stored(content)
-            values = values | {name: value for name, value in stored.items() if name not in ("pk", "sk")}
-        changed = {name: value for name, value in values.items() if name in self.places or value != job.get(name)}
+        new: Row = {**job, **values}
+        content: Row = {}
+        if not self.places.keys().isdisjoint(values):
+            content = await self._content(new)
+        differs = {name: value for name, value in values.items() if value != job.get(name)}
+        changed = differs | content
         return [Update(job_key(job["id"]), changed, when=unchanged(job)), *_listed(job, new)]
+
+    async def _content(self, new: Row) -> Row:
+        """The content of a row as it is written. What lies in parts now is removed from the row."""
+        rest = size_of({name: value for name, value in new.items() if name not in self.places})
+        row = {name: new[name] for name in ("pk", "sk", *self.places)}
+        stored = dict.fromkeys(self.places) | await self._contents.stored(row, most=MAX_ROW_BYTES - rest)
+        return {name: value for name, value in stored.items() if name not in ("pk", "sk")}
 
     async def remove(self, job: Row) -> None:
         """Remove the row and all of its listings."""

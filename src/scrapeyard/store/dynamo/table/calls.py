@@ -27,6 +27,8 @@ _BUSY: Final = (
     "InternalServerError",
     "ServiceUnavailable",
 )
+_UNSTORABLE: Final = frozenset({"ValidationError", "ItemCollectionSizeLimitExceeded"})
+"""Reasons of a cancelled transaction that stay however often it is sent."""
 _READS: Final = ("get_item", "batch_get_item", "query")
 _REFUSED: Final = "ConditionalCheckFailed"
 _REMEDY: Final = "check DATABASE_URL, the table and the permissions"
@@ -46,9 +48,11 @@ class WriteRefused(Exception):
     """A condition did not hold, and nothing was written. `items` has the present rows by the position of the write
     that was refused; None: there is no such row."""
 
-    def __init__(self, items: Mapping[int, Item | None], tries: int) -> None:
+    def __init__(self, items: Mapping[int, Item | None], tries: int, *, conflicts: bool = False) -> None:
         super().__init__(f"writes {list(items)} were refused")
         self.items = items
+        self.conflicts = conflicts
+        """Whether other writes of the transaction were in conflict: what their conditions would say is unknown."""
         self.tries = tries
         """After the first, an earlier one may have been done."""
 
@@ -126,7 +130,7 @@ class DynamoCalls:
             except ClientError as error:
                 last = error
                 _raise_refused(error, unclear + 1)
-                if _code(error) == "ValidationException":
+                if _is_unstorable(error):
                     raise  # the data cannot be stored; another try would not change that
                 if not _is_busy(error):
                     raise _translated(error, unclear=bool(unclear) and operation not in _READS) from error
@@ -148,7 +152,7 @@ class DynamoCalls:
             state = await self._described()
             if state is None:
                 await self._create()
-            elif state["TableStatus"] in ("ACTIVE", "UPDATING"):
+            elif _is_ready(state):
                 return
             if time.monotonic() >= until:
                 raise StoreUnavailable(f"the table {self.table} is still {(state or {}).get('TableStatus')}; wait")
@@ -174,15 +178,22 @@ class DynamoCalls:
                 raise
 
 
+def _is_ready(table: Mapping[str, Any]) -> bool:
+    """Whether a table can be written and its indexes read: one that is still being filled cannot."""
+    indexes = table.get("GlobalSecondaryIndexes", ())
+    filling = any(index.get("IndexStatus") == "CREATING" or index.get("Backfilling") for index in indexes)
+    return table["TableStatus"] in ("ACTIVE", "UPDATING") and not filling
+
+
 def _raise_refused(error: ClientError, tries: int) -> None:
-    """If all that speaks against it are conditions."""
+    """If conditions speak against it: whoever reads anew then sees what they saw."""
     response: Mapping[str, Any] = error.response
     if _code(error).startswith(_REFUSED):
         raise WriteRefused({0: _present(response)}, tries) from None
     reasons = response.get("CancellationReasons", ())
     if any(reason.get("Code") == _REFUSED for reason in reasons):
         items = {at: _present(reason) for at, reason in enumerate(reasons) if reason.get("Code") == _REFUSED}
-        raise WriteRefused(items, tries) from None
+        raise WriteRefused(items, tries, conflicts=any(map(_is_busy_code, _reasons(error)))) from None
 
 
 def _present(told: Mapping[str, Any]) -> Item | None:
@@ -190,10 +201,24 @@ def _present(told: Mapping[str, Any]) -> Item | None:
 
 
 def _is_busy(error: ClientError) -> bool:
-    if _code(error) == "TransactionCanceledException":
-        reasons = [str(reason.get("Code")) for reason in error.response.get("CancellationReasons", ())]
-        return all(code == "None" or any(word in code for word in _BUSY) for code in reasons)
-    return _status(error) >= 500 or any(word in _code(error) for word in _BUSY)
+    if reasons := _reasons(error):
+        return all(code == "None" or _is_busy_code(code) for code in reasons)
+    return _status(error) >= 500 or _is_busy_code(_code(error))
+
+
+def _is_busy_code(code: str) -> bool:
+    return any(word in code for word in _BUSY)
+
+
+def _is_unstorable(error: ClientError) -> bool:
+    """Whether DynamoDB refuses the data themselves: too large, or of a type that it does not take."""
+    return _code(error) == "ValidationException" or not _UNSTORABLE.isdisjoint(_reasons(error))
+
+
+def _reasons(error: ClientError) -> list[str]:
+    """Why a transaction was cancelled, by the position of its writes; empty for all other errors."""
+    response: Mapping[str, Any] = error.response
+    return [str(reason.get("Code")) for reason in response.get("CancellationReasons") or ()]
 
 
 def _translated(error: BaseException, *, unclear: bool) -> StoreUnavailable:
