@@ -9,18 +9,24 @@ from typing import Any
 import pytest
 import yaml
 from aiobotocore.session import get_session
+from botocore.exceptions import ClientError
 from msgspec import Raw
 from msgspec.structs import replace
 
 from scrapeyard.cli.doctor.checks import check_store
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable, StoreUncertain
 from scrapeyard.model import RunStatus
+from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
 from scrapeyard.settings import load
+from scrapeyard.store.dynamo.operations import at_text
 from scrapeyard.store.dynamo.store import DynamoStore
-from scrapeyard.store.dynamo.table.expressions import Put, Update, absent
+from scrapeyard.store.dynamo.table import calls
+from scrapeyard.store.dynamo.table.calls import WriteRefused
+from scrapeyard.store.dynamo.table.expressions import Expression, Put, Update, absent, not_one_of
 from scrapeyard.store.dynamo.table.schema import table_request
 from scrapeyard.store.ports.runs import KeyedAnswer, RunFilter
 from tests.contract.nouns import NOW, a_run, an_ending, begun
+from tests.contract.store.test_schedule_store import a_firing, a_schedule
 from tests.services.dynamo import new_table_url, table_url
 from tests.services.sqs import REGION, SqsServer
 
@@ -208,3 +214,131 @@ def impatient(store: DynamoStore) -> Iterator[None]:
         yield
     finally:
         calls._patience = patience
+
+
+async def test_what_cannot_be_stored_is_told_at_once(store: DynamoStore) -> None:
+    """Also in a transaction: whoever takes it for an outage would send it again for ever."""
+    await store.table.add({"pk": "one", "sk": "row", "n": "text"})
+    with pytest.raises(ClientError, match="ValidationError"):
+        await store.table.transact([Update(("one", "row"), add={"n": 1}), Put({"pk": "one", "sk": "other"})])
+
+
+async def test_conflicts_beside_a_refused_condition_are_told() -> None:
+    """What the conditions of the writes in conflict would say is unknown then."""
+    for other, conflicts in (("None", False), ("TransactionConflict", True), ("ThrottlingError", True)):
+        reasons = [{"Code": "ConditionalCheckFailed", "Item": {"ok": {"BOOL": True}}}, {"Code": other}]
+        response = {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": reasons}
+        with pytest.raises(WriteRefused) as refused:
+            calls._raise_refused(ClientError(response, "TransactWriteItems"), 1)
+        assert (refused.value.items, refused.value.conflicts) == ({0: {"ok": True}}, conflicts)
+
+
+def test_a_comparison_has_a_hundred_values_at_most() -> None:
+    """Amazon refuses more; the emulator does not."""
+    to = Expression()
+    text = not_one_of("host", [f"{number}.test" for number in range(250)])(to)
+    assert [part.count(":") for part in text.split(" AND ")] == [100, 100, 50]
+    assert len(to.given()["ExpressionAttributeValues"]) == 250
+
+
+@pytest.mark.parametrize(
+    ("index", "is_ready"),
+    [
+        ({}, True),
+        ({"IndexStatus": "ACTIVE"}, True),
+        ({"IndexStatus": "CREATING"}, False),
+        ({"Backfilling": True}, False),
+    ],
+)
+def test_a_table_is_ready_when_its_indexes_are_filled(index: dict[str, Any], is_ready: bool) -> None:
+    assert calls._is_ready({"TableStatus": "ACTIVE", "GlobalSecondaryIndexes": [{}, index]}) == is_ready
+    assert not calls._is_ready({"TableStatus": "CREATING", "GlobalSecondaryIndexes": [{}, index]})
+
+
+class Lagging:
+    """A client of botocore whose indexes do not show these rows yet, or still show them."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.hidden: set[str] = set()
+        self.shown: list[dict[str, Any]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def query(self, **given: Any) -> Any:
+        """As a moment ago."""
+        answer = await self._client.query(**given)
+        if "IndexName" in given:
+            answer["Items"] = [item for item in answer["Items"] if item["sk"]["S"] not in self.hidden] + self.shown
+        return answer
+
+
+@pytest.fixture
+def lagging(store: DynamoStore, monkeypatch: pytest.MonkeyPatch) -> Lagging:
+    """The store's client from now on."""
+    client = Lagging(store._calls._client)
+    monkeypatch.setattr(store._calls, "_client", client)
+    return client
+
+
+async def test_a_firing_does_not_overtake_one_that_the_index_does_not_show(
+    store: DynamoStore, lagging: Lagging
+) -> None:
+    schedule = a_schedule()
+    await store.schedules.add(schedule, 10)
+    first, second = a_firing(schedule, NOW + 60), a_firing(schedule, NOW + 120)
+    assert await store.schedules.fire(schedule, [first, second], NOW + 180, NOW + 181)
+    lagging.hidden = {at_text(first.due_at)}
+    assert [firing.due_at for firing in await store.firings.waiting(NOW + 200, 10)] == [first.due_at]
+
+
+async def test_a_message_that_was_replayed_is_not_forgotten(store: DynamoStore, lagging: Lagging) -> None:
+    message = WebhookDelivery(
+        id="delivery_1", subject="run_1", event="run.finished", url="http://a.test/", host="a.test", body=b"{}",
+        created_at=NOW, next_at=NOW, give_up_at=NOW + 9, state=DeliveryState.WAITING,
+    )  # fmt: skip
+    await store.alerts.tell([message])
+    taken = await store.deliveries.claim("me", NOW, NOW + 5, ())
+    assert taken is not None
+    assert await store.deliveries.end_attempt(
+        replace(taken, state=DeliveryState.DELIVERED, finished_at=NOW, next_at=None)
+    )
+    answer = await store._calls._client.scan(TableName=store._calls.table)
+    lagging.shown = answer["Items"]
+    assert await store.deliveries.replay(message.id, NOW + 50, NOW + 99) is not None
+    await store.deliveries.forget_before(NOW + 10, 10)
+    kept = await store.deliveries.get(message.id)
+    assert kept is not None
+    assert kept.state is DeliveryState.WAITING
+    lagging.shown = []
+    again = await store.deliveries.claim("me", NOW + 50, NOW + 55, ())
+    assert again is not None
+    await store.deliveries.end_attempt(
+        replace(again, state=DeliveryState.DELIVERED, finished_at=NOW + 51, next_at=None)
+    )
+    assert await store.deliveries.forget_before(NOW + 99, 10) == 1
+    assert await store.deliveries.get(message.id) is None
+
+
+async def test_a_repeated_call_leaves_no_content_of_runs_that_were_never_written(store: DynamoStore) -> None:
+    first, second = (begun(replace(a_run(), input=Raw(b'"' + b"i" * 700_000 + b'"'))) for _ in range(2))
+    answer = KeyedAnswer(key="k", body_digest="d", run_ids=(first.id,), created_at=NOW)
+    assert await store.keys.remember(answer, [first]) == answer
+    assert await store.keys.remember(replace(answer, run_ids=(second.id,)), [second]) == answer
+    assert await store.table.count(f"part/run/{first.id}") == 2
+    assert await store.table.count(f"part/run/{second.id}") == 0
+
+
+async def test_a_schedule_too_large_for_a_row_is_changed_and_deleted_whole(store: DynamoStore) -> None:
+    schedule = a_schedule()
+    await store.schedules.add(schedule, 10)
+    for size in (500_000, 10, 900_000):
+        template = Raw(b'{"items": "%s"}' % (b"x" * size))
+        changed = await store.schedules.change(schedule, replace(schedule, template=template))
+        assert changed is not None
+        schedule = changed
+        assert bytes(schedule.template) == bytes(template)
+        assert await store.table.count("part/schedule") == -(-size // 380_000) * (size > 10)
+    assert await store.schedules.delete(schedule.id)
+    assert await store.table.count("part/schedule") == 0

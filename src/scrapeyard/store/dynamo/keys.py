@@ -54,6 +54,7 @@ class DynamoKeys(DynamoPart):
                 held = await self._held(answer.key)
                 if held is None:  # dropped meanwhile
                     continue
+                await self._runs.discard(rows)
                 if held[1] and held[0].body_digest == answer.body_digest:
                     await self._complete(held[0], runs)
                 return held[0]
@@ -64,7 +65,7 @@ class DynamoKeys(DynamoPart):
     async def forget_before(self, created_before: float) -> None:
         """Drop older keys."""
         old = await self._table.query(_KEY, DUE, sort=below("due_at", created_before))
-        await self._contents.drop([key_of(row) for row in old])
+        await self._contents.drop([key_of(row) for row in old], below("created_at", created_before))
 
     async def forget_runs(self, run_ids: frozenset[str]) -> None:
         """Drop the keys of runs that go: the answer would be missing."""

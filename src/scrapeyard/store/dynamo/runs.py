@@ -277,6 +277,10 @@ class DynamoRuns(DynamoPart):
         """The row of a run that was accepted and waits."""
         return await self._contents.stored(placed(queued_row(run)))
 
+    async def discard(self, rows: Sequence[Item]) -> None:
+        """Remove what `accepted` wrote for rows that were not written then."""
+        await self._contents.clean(rows)
+
     async def listed(self, run_ids: Sequence[str]) -> list[Run]:
         """The ended ones of these runs, without results and logs."""
         rows = [row for row in await self._rows(run_ids) if row["status"] in FINAL_RUN]

@@ -31,7 +31,7 @@ from scrapeyard.store.dynamo.table.expressions import (
 )
 from scrapeyard.store.dynamo.table.part import DynamoBase, DynamoPart
 from scrapeyard.store.dynamo.table.schema import DUE
-from scrapeyard.store.dynamo.table.table import MAX_ACTIONS
+from scrapeyard.store.dynamo.table.table import MAX_ACTIONS, each
 from scrapeyard.store.dynamo.table.values import Item, Key, key_of
 from scrapeyard.store.ports.schedules import HISTORY, SchedulePage, if_room
 
@@ -73,10 +73,12 @@ class DynamoSchedules(DynamoPart):
         """Replace it, at the next version. None if it is gone, was changed or has moved on meanwhile."""
         new = await self._row(replace(after, id=before.id, created_at=before.created_at, version=before.version + 1))
         to = {name: value for name, value in new.items() if name not in ("pk", "sk", "last_due", "last_subject")}
+        old = await self._table.get(key_of(new))
         try:
-            row = await self._table.write(Update(key_of(new), to, when=_stands(before)))
+            row = await self._table.write(Update(key_of(new), self._documents.all_of(to), when=_stands(before)))
         except WriteRefused:
             return None
+        await self._documents.clean([old] if old else [])
         return None if row is None else await self._schedule(row)
 
     async def delete(self, schedule_id: str) -> bool:
@@ -84,7 +86,7 @@ class DynamoSchedules(DynamoPart):
         if not is_id(schedule_id):
             return False
         row = await self._table.delete((_SCHEDULE, schedule_id))
-        await self._documents.clean([row] if row else [])
+        await self._documents.drop([(_SCHEDULE, schedule_id)])
         await self._firings.remove(schedule_id)
         return row is not None
 
@@ -164,12 +166,12 @@ class DynamoFirings(DynamoPart):
 
     async def waiting(self, now: float, limit: int) -> list[Firing]:
         """For every schedule the oldest waiting firing that nobody has claimed."""
-        first: dict[str, Key] = {}
+        schedules: set[str] = set()
         async for page in self._table.pages(_FIRING, DUE):
-            for row in page:
-                first.setdefault(row["pk"], key_of(row))
-        rows = (await self._table.get_many(first.values())).values()
-        free = [_firing(row) for row in rows if row["state"] == FiringState.WAITING and _is_free(row, now)]
+            schedules.update(row["pk"] for row in page)
+        # The index may show a later one first, which must not overtake.
+        oldest = await each(sorted(schedules), lambda pk: self._table.query(pk, where=_WAITS, limit=1))
+        free = [_firing(row) for rows in oldest for row in rows if _is_free(row, now)]
         return sorted(free, key=lambda firing: firing.due_at)[:limit]
 
     async def claim(self, firing: Firing, holder: str, now: float, lease_until: float) -> bool:

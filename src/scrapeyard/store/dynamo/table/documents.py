@@ -25,6 +25,10 @@ class DynamoDocuments(Generic[T]):
         item = {"pk": key[0], "sk": key[1], **attributes, _DOCUMENT: json.encode(value)}
         return await self._contents.stored(item)
 
+    def all_of(self, item: Item) -> Item:
+        """The attributes of a row, for an update: also that it has no document, if that lies in parts."""
+        return {_DOCUMENT: None, **item}
+
     async def value(self, item: Item) -> T:
         """The document of a row. Raises SealBroken."""
         (opened,) = await self._contents.opened([item])
