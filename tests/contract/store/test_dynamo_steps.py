@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from scrapeyard.model.job import Counts, ItemStatus, JobPolicy, NewItem
+from scrapeyard.model.job import Counts, ItemStatus, JobPolicy, JobStatus, NewItem
 from scrapeyard.store.dynamo.store import DynamoStore
 from scrapeyard.store.dynamo.table.values import size_of
 from scrapeyard.store.ports.jobs import ItemFilter
@@ -217,6 +217,27 @@ async def test_content_of_ends_that_were_redriven_goes_with_the_job(store: Dynam
     assert await store.jobs.delete(job.id)
     answer, _ = await store._calls.ask("scan", TableName=store._calls.table)
     assert {item["pk"]["S"] for item in answer["Items"]} == {"jobs/last"}
+
+
+async def test_results_that_retention_removes_leave_nothing_of_earlier_ends(store: DynamoStore) -> None:
+    job = await a_running_job(store, 2)
+    batch, items = await taken(store, job)
+    large = Raw(b'"' + b"r" * 500_000 + b'"')
+    await store.batches.record(batch, "worker-1", 0, [a_success(item, result=large) for item in items], NOW)
+    first = ItemFilter(statuses=(ItemStatus.SUCCESS,), keys=("item-0",))
+    assert await store.items.redrive(job.id, first, None, NOW) == 1
+    batch, items = await taken(store, job)
+    await store.batches.record(batch, "worker-1", 0, successes(items), NOW)
+    for leave, to in ((JobStatus.RUNNING, JobStatus.FINISHING), (JobStatus.FINISHING, JobStatus.COMPLETED)):
+        assert await store.jobs.move(job.id, leave, to, NOW)
+    swept = await store.sweeps.begin_job(job.id, {"results": NOW})
+    assert swept is not None
+    await store.sweeps.clear_items(swept, 0, 0, results=True, logs=False)
+    page = await store.items.page(job.id, ItemFilter(), None, 10)
+    assert [bytes(item.result or b"") for item in page.items] == [b"", bytes(large)]
+    assert await store.table.count(f"part/job/{job.id}/ends/0") == 2
+    await store.sweeps.clear_items(swept, 0, 1, results=True, logs=False)
+    assert await store.table.count(f"part/job/{job.id}/ends/0") == 0
 
 
 async def test_a_job_that_was_deleted_in_part_is_deleted_to_its_end(store: DynamoStore) -> None:

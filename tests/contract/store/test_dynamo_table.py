@@ -24,6 +24,7 @@ from scrapeyard.store.dynamo.table import calls
 from scrapeyard.store.dynamo.table.calls import WriteRefused
 from scrapeyard.store.dynamo.table.expressions import Expression, Put, Update, absent, not_one_of
 from scrapeyard.store.dynamo.table.schema import table_request
+from scrapeyard.store.dynamo.table.values import key_of
 from scrapeyard.store.ports.runs import KeyedAnswer, RunFilter
 from tests.contract.nouns import NOW, a_run, an_ending, begun
 from tests.contract.store.test_schedule_store import a_firing, a_schedule
@@ -214,6 +215,15 @@ def impatient(store: DynamoStore) -> Iterator[None]:
         yield
     finally:
         calls._patience = patience
+
+
+async def test_content_of_which_a_part_is_missing_is_told(store: DynamoStore) -> None:
+    run = begun(replace(a_run(), input=Raw(b'"' + b"i" * 700_000 + b'"')))
+    await store.runs.begin([run])
+    (part, _) = await store.table.query(f"part/run/{run.id}")
+    await store.table.delete(key_of(part))
+    with pytest.raises(RuntimeError, match="missing"):
+        await store.runs.get(run.id)
 
 
 async def test_what_cannot_be_stored_is_told_at_once(store: DynamoStore) -> None:

@@ -25,7 +25,7 @@ from scrapeyard.store.dynamo.table.expressions import (
 )
 from scrapeyard.store.dynamo.table.part import DynamoPart
 from scrapeyard.store.dynamo.table.table import unchanged
-from scrapeyard.store.dynamo.table.values import Item, key_of
+from scrapeyard.store.dynamo.table.values import Item
 from scrapeyard.store.jobs.rules.ends import OUTCOME_COLUMNS, outcome_values
 from scrapeyard.store.jobs.rules.whereabouts import FINAL_ITEM, wanted_statuses
 from scrapeyard.store.ports.jobs import ItemFilter
@@ -106,9 +106,8 @@ class ItemEnds(DynamoPart):
     async def replace(self, ends: Iterable[Item]) -> None:
         """Write rows in place of those that there are."""
         rows = [await self._contents.stored(end) for end in ends]
-        before = await self._table.get_many(map(key_of, rows))
         await self._table.put_many(rows)
-        await self._contents.clean(before.values())
+        await self._contents.clean_others(rows)
 
     async def _opened(self, found: list[Item], data: bool) -> dict[int, Item]:
         opened = await self._contents.opened(found, without=() if data else _DATA)

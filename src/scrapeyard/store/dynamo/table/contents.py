@@ -64,14 +64,19 @@ class DynamoContents:
 
     async def clean(self, items: Iterable[Item]) -> None:
         """Remove the parts of rows that were removed or replaced."""
-        named = [
-            key
-            for item in items
-            if _PARTS in item
-            for name, (token, count) in _DECODER.decode(item[_PARTS]).items()
-            for key in _part_keys(key_of(item), name, token, count)
-        ]
-        await self._table.delete_many(named)
+        await self._table.delete_many([key for item in items for key in _named(item)])
+
+    async def clean_others(self, items: Sequence[Item]) -> None:
+        """Remove the parts of these rows that they do not name: of rows that they replaced, also long ago. Nobody else
+        may write the rows meanwhile."""
+        named = {key for item in items for key in _named(item)}
+        partitions: dict[str, set[str]] = {}
+        for item in items:
+            partitions.setdefault(item["pk"], set()).add(item["sk"])
+        for pk, rows in partitions.items():
+            async for page in self._table.pages(_partition(pk)):
+                parts = [key_of(part) for part in page if part["sk"].rsplit("/", 3)[0] in rows]
+                await self._table.delete_many(key for key in parts if key not in named)
 
     def _sealed(self, name: str, value: Any) -> Any:
         if not self._encrypts or name not in self._places or not isinstance(value, bytes):
@@ -90,6 +95,8 @@ class DynamoContents:
             fresh = await self._table.get(key_of(item))
             if fresh is None:
                 return found
+            if fresh == item:
+                raise RuntimeError(f"content of {key_of(item)} is missing: some of its parts were removed")
             item = fresh
 
     def _open(self, item: Item, without: frozenset[str]) -> Item:
@@ -127,6 +134,12 @@ class DynamoContents:
 def _partition(pk: str) -> str:
     """Where the parts of a partition's rows stand."""
     return f"part/{pk}"
+
+
+def _named(item: Item) -> list[Key]:
+    """Where the parts that a row names stand."""
+    parts = _DECODER.decode(item[_PARTS]) if item.get(_PARTS) else {}
+    return [key for name, (token, count) in parts.items() for key in _part_keys(key_of(item), name, token, count)]
 
 
 def _part_keys(key: Key, name: str, token: str, count: int) -> list[Key]:
