@@ -201,8 +201,8 @@ def _present(told: Mapping[str, Any]) -> Item | None:
 
 
 def _is_busy(error: ClientError) -> bool:
-    if reasons := _reasons(error):
-        return all(code == "None" or _is_busy_code(code) for code in reasons)
+    if _code(error) == "TransactionCanceledException":
+        return all(code == "None" or _is_busy_code(code) for code in _reasons(error))
     return _status(error) >= 500 or _is_busy_code(_code(error))
 
 
