@@ -6,7 +6,7 @@ import ipaddress
 import socket
 import struct
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 
@@ -28,6 +28,8 @@ KEEP_ALIVE_SECONDS = 75
 whoever closes first must be the client, or its next call may meet a connection that is closing."""
 GRACE_SECONDS = 10
 """How long responses under way may take once the server stops."""
+GOODBYE_SECONDS = 5
+"""How long before that streams may take to end; a watcher that reads nothing would hold up the server for ever."""
 
 
 class GatewayServer:
@@ -103,6 +105,9 @@ class GatewayServer:
         if task is None or self._server is None:
             return
         self._gateway.close()
+        with suppress(TimeoutError):  # the server itself would tell watchers that it restarts, not that it goes away
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                await self._gateway.jobs.streams.wait_closed()
         self._server.should_exit = True
         await task
         if self._certificate is not None:

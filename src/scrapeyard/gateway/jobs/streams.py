@@ -123,33 +123,47 @@ class JobStreams:
         self._clock = clock
         self._most = most
         self._count = 0
+        self._closed = False
+        self._none_open = asyncio.Event()
+        self._none_open.set()
         self._watches: dict[str, tuple[WatchedJob, asyncio.Task[None], int]] = {}
 
     def close(self) -> None:
-        """End every stream; watchers reconnect elsewhere. May be called twice."""
+        """End every stream, and begin no other; watchers reconnect elsewhere. May be called twice."""
+        self._closed = True
         for watch, task, _ in self._watches.values():
             task.cancel()
             watch.ended = True
             watch.tell()
 
+    async def wait_closed(self) -> None:
+        """After `close`, until every stream has ended."""
+        await self._none_open.wait()
+
     async def follow(self, job_id: str, options: StreamOptions) -> AsyncGenerator[JobUpdate | None]:
         """Yield events numbered higher than `options.after`, `progress` and lines in between, then one `end`; None as
         keep-alive.
 
-        Raises NotFound, or Refusal (429) if there are too many watchers, before the first.
+        Raises NotFound, or Refusal if there are too many watchers (429) or the gateway is stopping (503), before the
+        first.
         """
+        if self._closed:
+            raise Refusal("not_ready", 503, "the gateway is stopping", retry_after=1)
         if self._count >= self._most:
             raise Refusal("too_many_waiting", 429, f"{self._most} streams are open already", retry_after=5)
         job = await self._store.jobs.get(job_id)
         if job is None:
             raise NotFound(f"no job {job_id}")
         self._count += 1
+        self._none_open.clear()
         try:
             async with self._watched(job) as watch:
                 async for told in self._told(watch, options):
                     yield told
         finally:
             self._count -= 1
+            if not self._count:
+                self._none_open.set()
 
     async def _told(self, watch: WatchedJob, options: StreamOptions) -> AsyncIterator[JobUpdate | None]:
         lines = _Lines(watch, options)
