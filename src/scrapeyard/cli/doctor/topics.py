@@ -25,7 +25,8 @@ async def _check(settings: Settings, check: str, setting: str, url: str, topics:
     from fnmatch import fnmatchcase
 
     from scrapeyard.kafka.address import KafkaAddress
-    from scrapeyard.kafka.link import KafkaLink, KafkaLost, KafkaRefused
+    from scrapeyard.kafka.link import KafkaLink
+    from scrapeyard.kafka.records import KafkaLost, KafkaRefused
     from scrapeyard.redis.outage import Outage
 
     try:

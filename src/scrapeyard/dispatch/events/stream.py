@@ -15,7 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrapeyard.dispatch.events.news import LifecycleEvent, Steps
-from scrapeyard.kafka.link import KafkaLink, KafkaLost, KafkaRecord, KafkaRefused, Topic
+from scrapeyard.kafka.link import KafkaLink
+from scrapeyard.kafka.records import KafkaLost, KafkaRecord, KafkaRefused, Topic
 from scrapeyard.model import Run
 from scrapeyard.model.job import FINAL_JOB, Job
 from scrapeyard.settings.events import EventSettings

@@ -10,8 +10,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from msgspec.structs import replace
 
-from scrapeyard.kafka.link import KafkaLink, KafkaLost, Topic
+from scrapeyard.kafka.link import KafkaLink
 from scrapeyard.kafka.reader import KafkaReader
+from scrapeyard.kafka.records import KafkaLost, Topic
 from scrapeyard.model import Delivery
 from scrapeyard.queues.messages import Unreadable, decode_delivery
 

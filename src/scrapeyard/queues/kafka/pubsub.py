@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager, suppress
 
 from confluent_kafka import Message, TopicPartition
 
-from scrapeyard.kafka.link import KafkaLink, KafkaLost, KafkaRecord, Topic
+from scrapeyard.kafka.link import KafkaLink
 from scrapeyard.kafka.reader import KafkaReader
+from scrapeyard.kafka.records import KafkaLost, KafkaRecord, Topic
 from scrapeyard.queues.listeners import Listener
 from scrapeyard.redis.outage import pauses
 from scrapeyard.telemetry.events import Log

@@ -11,7 +11,8 @@ from confluent_kafka import Message
 from scrapeyard.background import Background
 from scrapeyard.errors import BadRequest, QueueUnavailable, QueueUncertain
 from scrapeyard.kafka.address import KafkaAddress
-from scrapeyard.kafka.link import KafkaLink, KafkaLost, KafkaRecord, KafkaRefused, KafkaUnsent, Topic
+from scrapeyard.kafka.link import KafkaLink
+from scrapeyard.kafka.records import KafkaLost, KafkaRecord, KafkaRefused, KafkaUnsent, Topic
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.kafka.partitions import KafkaPartitions
 from scrapeyard.queues.kafka.pubsub import KafkaSubscriber

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from scrapeyard.background import Background
 from scrapeyard.errors import QueueUnavailable
-from scrapeyard.kafka.link import KafkaLost, KafkaRefused, Topic
+from scrapeyard.kafka.records import KafkaLost, KafkaRefused, Topic
 from scrapeyard.model import Delivery
 from scrapeyard.queues.kafka.partitions import KafkaPartitions
 from scrapeyard.queues.messages import Unreadable, decode_delivery, encode_delivery

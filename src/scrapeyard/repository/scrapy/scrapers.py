@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
-from packaging.requirements import Requirement
 
 from scrapeyard.errors import BadRequest, ScraperInvalid
 from scrapeyard.repository.archive.files import MAX_BYTES, MAX_FILES
@@ -47,6 +46,8 @@ _COMPANIONS: Final = ("twisted<25.5", "w3lib<2.4")
 """With later versions of these, Scrapy before 2.15 cannot even be imported."""
 PROJECT: Final = "project"
 _REQUIREMENTS: Final = "requirements.txt"
+_BOUND: Final = re.compile(r"(===|==|~=|<=|>=|!=|<|>)\s*([0-9][^\s,;)]*)")
+"""An operator of a requirement and its version."""
 _WINDOWS: Final = frozenset({"pypiwin32", "pywin32", "pywin32-ctypes", "pywinpty", "twisted-iocpsupport", "wmi"})
 _MAX_LIST: Final = 256 * 1024
 _MAX_LINE: Final = 2000
@@ -269,14 +270,14 @@ def requirements_of(project: SpiderProject) -> tuple[list[str], list[str]]:
 def _newest(requirement: str) -> tuple[int, int]:
     """The newest minor version that a requirement allows; a large one if it names no bound."""
     bounds = [(99, 0)]
-    for each in Requirement(requirement).specifier:
-        numbers = [int(part) for part in re.findall(r"\d+", each.version)] + [0, 0]
-        count = len(each.version.removesuffix(".*").split("."))
-        if each.operator in ("==", "===", "<=") and count > 1:
+    for operator, version in _BOUND.findall(requirement.partition(";")[0]):
+        numbers = [int(part) for part in re.findall(r"\d+", version)] + [0, 0]
+        count = len(version.removesuffix(".*").split("."))
+        if operator in ("==", "===", "<=") and count > 1:
             bounds.append((numbers[0], numbers[1]))
-        elif each.operator == "~=" and count > 1:
+        elif operator == "~=" and count > 1:
             bounds.append((numbers[0], numbers[1] if count > 2 else 99))
-        elif each.operator == "<":
+        elif operator == "<":
             bounds.append((numbers[0], numbers[1] - (not numbers[2])))
     return min(bounds)
 

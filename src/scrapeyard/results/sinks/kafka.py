@@ -6,7 +6,8 @@ from typing import Final
 
 from scrapeyard.errors import SinkUnavailable
 from scrapeyard.kafka.address import KafkaAddress, split_topic
-from scrapeyard.kafka.link import KafkaLink, KafkaLost, KafkaRecord, KafkaRefused, KafkaTooLarge
+from scrapeyard.kafka.link import KafkaLink
+from scrapeyard.kafka.records import KafkaLost, KafkaRecord, KafkaRefused, KafkaTooLarge
 from scrapeyard.redis.outage import Outage
 from scrapeyard.results.sinks.port import RefusedRecord, Repeats, SinkBatch
 from scrapeyard.settings import SinkTarget
