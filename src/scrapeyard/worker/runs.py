@@ -1,19 +1,15 @@
 """A run: find its scraper, prepare it, make one attempt. Its log and its fetches are published live and all saved."""
 
-import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
-import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
 from scrapeyard.engines.politeness.verdicts import wait_asked_by
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.errors import BadRequest, FetchFailed, Unavailable
+from scrapeyard.errors import FetchFailed
 from scrapeyard.model import (
     Artifact,
     Delivery,
@@ -30,7 +26,6 @@ from scrapeyard.model import (
     may_pass,
     pinned_ref,
 )
-from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.telemetry.events import get_log
@@ -40,26 +35,12 @@ from scrapeyard.worker.attempts.retrying import MOST_SECONDS, NextAttempt, Retry
 from scrapeyard.worker.attempts.slots import SlotLease
 from scrapeyard.worker.attempts.steps import MAX_TRACES, fetch_trace, limits_of, refused, since, step_trace
 from scrapeyard.worker.attempts.waiting import SiteWait
+from scrapeyard.worker.live_events import TOLD_SECONDS, LiveEvents, NoteProgress
 
 log = get_log("worker")
 INLINE_RESULT = 64 * 1024
 """A larger result goes to the blob store and streams back from there."""
 MAX_SITE = 255
-NOTE_SECONDS = 1.0
-"""Minimum seconds between two writes of a run's progress."""
-NoteProgress = Callable[[RunProgress | None, RunWait | None], Awaitable[bool]]
-LIVE_AFTER = 0.1
-"""Shorter runs publish no live events: nobody could have subscribed in time."""
-_TOGETHER_SECONDS = 0.02
-"""Events that come so soon after one another are published together: a run may fetch thousands of pages a second."""
-
-
-TOLD_SECONDS = 1.0
-"""Shorter waits for a site's turn are not told."""
-
-
-REPLAY_LINES = 1000
-"""Log lines in one message of a replay."""
 
 
 class Executor:
@@ -108,7 +89,7 @@ class Executor:
         if live := self._live.get(run_id):
             live.replay()
 
-    def _note(self, delivery: Delivery) -> "NoteProgress | None":
+    def _note(self, delivery: Delivery) -> NoteProgress | None:
         """What writes the progress of a run while it goes on; None if nothing keeps it."""
         runs = self._parts.runs
         if runs is None:
@@ -137,7 +118,7 @@ class RunAttempt(ScrapeAttempt[Outcome]):
         plan: AttemptPlan,
         delivery: Delivery,
         begun: Outcome,
-        live: "LiveEvents",
+        live: LiveEvents,
         latest_turn: float,
     ) -> None:
         super().__init__(parts, plan, delivery.run_id, delivery.attempt, delivery.input)
@@ -269,131 +250,3 @@ def _ended(outcome: Outcome, verdict: Verdict, retry: NextAttempt | None) -> Out
         retry_after=retry.seconds if retry else None,
         postponed=retry is not None and retry.postponed,
     )
-
-
-class LiveEvents:
-    """Publishes a run's events to subscribers a little later, without slowing the run. Bounded: a burst loses its
-    middle."""
-
-    def __init__(self, queue: Queue, delivery: Delivery, note: NoteProgress | None = None) -> None:
-        """`note` writes how far the run is, at most every NOTE_SECONDS."""
-        self._queue = queue
-        self._run_id = delivery.run_id
-        self._attempt = delivery.attempt
-        self._lines: list[LogLine] = []
-        self._is_replay_asked = False
-        self._waiting: list[dict[str, Any] | FetchTrace] = []
-        self._task: asyncio.Task[None] | None = None
-        self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(LIVE_AFTER, self._begin)
-        self._wake = asyncio.Event()
-        self._note = note
-        self._progress: RunProgress | None = None
-        self._wait: RunWait | None = None
-        self._is_unnoted = False
-        self._noted_at = -NOTE_SECONDS
-
-    def add_line(self, line: LogLine) -> None:
-        """Queue an event, and keep the line for those who come later."""
-        self._lines.append(line)
-        self.add({"type": "log", "id": messages.line_id(self._attempt, len(self._lines)), **asdict(line)})
-
-    def replay(self) -> None:
-        """Publish every line so far again, soon. Whoever has some of them knows them by their ids."""
-        self._is_replay_asked = True
-        self._wake.set()
-
-    def add_progress(self, progress: RunProgress) -> None:
-        """Queue an event, and write it down soon. The end of the run writes the last one."""
-        self._progress, self._is_unnoted = progress, True
-        self.add({"type": "progress", **asdict(progress)})
-
-    def add_wait(self, wait: RunWait, seconds: float) -> None:
-        """Queue an event, and write it down soon, unless the same wait is written already."""
-        if self._wait is None or abs(wait.until - self._wait.until) > TOLD_SECONDS or wait.site != self._wait.site:
-            self._wait, self._is_unnoted = wait, True
-        told = {"reason": wait.reason, "site": wait.site, "seconds": round(seconds, 1), "message": wait.message}
-        self.add({"type": "waiting", **told})
-
-    def end_wait(self) -> None:
-        """The run goes on; that is written down soon, unless the wait would be over by then."""
-        if self._wait is not None:
-            self._is_unnoted = self._is_unnoted or self._wait.until > time.time()
-            self._wait = None
-            self._wake.set()
-
-    def add(self, message: dict[str, Any]) -> None:
-        """Queue an event; drops it if too many are queued."""
-        self._put(message)
-
-    @property
-    def has_room(self) -> bool:
-        """Whether one more fetch is told. Of a run that fetches thousands of pages a second, not all are."""
-        return len(self._waiting) < 100
-
-    def add_fetch(self, trace: FetchTrace) -> None:
-        """Queue an event. It becomes a message when it is published, which most runs are too short for."""
-        self._put(trace)
-
-    def _put(self, message: dict[str, Any] | FetchTrace) -> None:
-        if len(self._waiting) < 1000:
-            self._waiting.append(message)
-            if not self._wake.is_set():
-                self._wake.set()
-
-    async def stop(self) -> None:
-        """Publish what is queued, if the run was long enough, and stop."""
-        self._timer.cancel()
-        if self._task is None:
-            return
-        self._task.cancel()
-        await asyncio.wait((self._task,))
-        for message in self._waiting:
-            await self._publish(message)
-        await self._publish_lines()
-
-    def _begin(self) -> None:
-        self._waiting.insert(0, {"type": "status", "status": "running"})
-        self._wake.set()
-        self._task = self._loop.create_task(self._work())
-
-    async def _work(self) -> None:
-        while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), NOTE_SECONDS if self._is_unnoted and self._note else None)
-            await asyncio.sleep(_TOGETHER_SECONDS)
-            self._wake.clear()
-            waiting, self._waiting = self._waiting, []
-            for message in waiting:
-                await self._publish(message)
-            await self._publish_lines()
-            await self._write_progress()
-
-    async def _publish_lines(self) -> None:
-        if not self._is_replay_asked:
-            return
-        self._is_replay_asked = False
-        total = len(self._lines)
-        for at in range(0, max(1, total), REPLAY_LINES):
-            first, end = messages.line_id(self._attempt, at + 1), min(total, at + REPLAY_LINES)
-            await self._publish({"type": "logs", "first": first, "lines": self._lines[at:end], "more": end < total})
-
-    async def _write_progress(self) -> None:
-        """Tried again a second later if the database is away, or does not know yet that the run began."""
-        now = time.monotonic()
-        if not self._is_unnoted or self._note is None or now - self._noted_at < NOTE_SECONDS:
-            return
-        self._is_unnoted, self._noted_at = False, now
-        written = False
-        with contextlib.suppress(Unavailable):
-            written = await self._note(self._progress, self._wait)
-        self._is_unnoted = self._is_unnoted or not written
-
-    async def _publish(self, message: dict[str, Any] | FetchTrace) -> None:
-        """Best effort: if the queue is away the event is lost, and `/logs` has it later."""
-        if isinstance(message, FetchTrace):
-            message = {"type": "fetch", **asdict(message)}
-        try:
-            await self._queue.send(messages.events(self._run_id), msgspec.json.encode(message))
-        except (Unavailable, BadRequest) as error:
-            log.debug("worker.event_lost", run=self._run_id, error=error.message)

@@ -27,7 +27,8 @@ from scrapeyard.worker.attempts.retrying import RetryRules
 from scrapeyard.worker.attempts.slots import ParkedRuns, SlotLease, share_out
 from scrapeyard.worker.attempts.waiting import SiteWait
 from scrapeyard.worker.batches.items import ItemAttempt
-from scrapeyard.worker.runs import Executor, LiveEvents
+from scrapeyard.worker.live_events import LiveEvents
+from scrapeyard.worker.runs import Executor
 
 SCRAPER = Scraper(ref=ScraperRef(id="builtin/test", version="1.0.0"), folder=None)
 PREPARED = Prepared(scraper=SCRAPER, config={}, hidden=(), environment=None, environment_ms=0.0)

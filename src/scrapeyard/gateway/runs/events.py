@@ -2,7 +2,8 @@
 then one `end`."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import AsyncExitStack, aclosing, suppress
 from typing import Any
 
@@ -113,8 +114,8 @@ class _Lines:
     def __init__(self, after: int) -> None:
         self.last = after
         """The id of the last line that was told."""
-        self._held: list[tuple[int, dict[str, Any]]] | None = []
-        """Lines that wait for earlier ones; None when those have come."""
+        self._held: deque[tuple[int, dict[str, Any]]] | None = deque(maxlen=MAX_BEHIND)
+        """Lines that wait for earlier ones, the newest; None when those have come."""
 
     def take(self, content: dict[str, Any]) -> bytes:
         """Events for the reader, one after the other. Empty if there is nothing to tell yet."""
@@ -125,14 +126,13 @@ class _Lines:
             return _event(content["type"], encode(content))
         if self._held is None or id_ == self.last + 1 or channels.is_first_line(id_):
             return self._tell([(id_, content)])
-        if len(self._held) < MAX_BEHIND:
-            self._held.append((id_, content))
+        self._held.append((id_, content))
         return b""
 
     def release(self) -> bytes:
         """Wait for earlier lines no longer."""
         held, self._held = self._held, None
-        return self._tell(held or [])
+        return self._tell(held or ())
 
     def _replayed(self, content: dict[str, Any]) -> bytes:
         first, lines = content.get("first"), content.get("lines")
@@ -141,7 +141,7 @@ class _Lines:
         told = self._tell([(first + at, {"type": "log", **line}) for at, line in enumerate(lines)])
         return told if content.get("more") else told + self.release()
 
-    def _tell(self, lines: Sequence[tuple[int, dict[str, Any]]]) -> bytes:
+    def _tell(self, lines: Iterable[tuple[int, dict[str, Any]]]) -> bytes:
         fresh = [(id_, line) for id_, line in lines if id_ > self.last]
         if fresh:
             self.last = fresh[-1][0]
