@@ -4,7 +4,7 @@ import asyncio
 import os
 import resource
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from scrapeyard.background import Background
 from scrapeyard.errors import Unavailable
@@ -60,13 +60,14 @@ class Heartbeat:
         every_seconds: float,
         lease_seconds: float,
         describe: Callable[[], WorkerInfo],
-        running: Callable[[], list[str]],
-        stop_run: Callable[[str], None],
+        running: Callable[[], Mapping[str, asyncio.Task[None]]],
+        stop_run: Callable[[str, asyncio.Task[None]], None],
         renew_more: Callable[[float], Awaitable[None]],
         heed: Callable[[DrainWish], Awaitable[None]],
     ) -> None:
         """`renew_more` renews the leases held beside runs until the given time. Raises StoreUnavailable. `heed` is
-        told at each beat whether the worker was asked to drain."""
+        told at each beat whether the worker was asked to drain. `running` returns the runs whose leases this worker
+        holds; `stop_run` is called with those that the store says to stop."""
         self._store = store
         self._recorder = recorder
         self._every = every_seconds
@@ -125,13 +126,13 @@ class Heartbeat:
 
     async def _renew(self) -> None:
         """Renew the leases of runs. Flushes the recorder first: a run's row must exist before the store is asked."""
-        run_ids = self._running()
-        if not run_ids:
+        running = self._running()
+        if not running:
             return
         await self._recorder.flush()
         worker_id = self._describe().id
-        for run_id in await self._store.runs.renew(worker_id, run_ids, time.time() + self._lease):
-            self._stop_run(run_id)
+        for run_id in await self._store.runs.renew(worker_id, list(running), time.time() + self._lease):
+            self._stop_run(run_id, running[run_id])
 
 
 def load_per_core() -> float:

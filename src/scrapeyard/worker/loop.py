@@ -110,6 +110,9 @@ class Worker:
         self._pace = Pace()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._deliveries: dict[str, Delivery] = {}
+        self._claims: dict[str, asyncio.Task[bool]] = {}
+        """Claims that the store has not answered. They are never cancelled: the store would complete them, and their
+        runs would wait for the end of a lease that nobody renews."""
         self._cancelled: set[str] = set()
         self._lost: set[str] = set()
         """Runs that the store told this worker to stop: cancelled, or held by another worker."""
@@ -126,7 +129,7 @@ class Worker:
             every_seconds=settings.heartbeat_seconds,
             lease_seconds=settings.lease_seconds,
             describe=self.describe,
-            running=lambda: list(self._running),
+            running=self._renewable,
             stop_run=self._lose_run,
             renew_more=batches.renew,
             heed=self._heed,
@@ -245,7 +248,8 @@ class Worker:
             return
         share.hold(delivery.run_id)
         self._deliveries[delivery.run_id] = delivery
-        task = asyncio.create_task(self._handle(delivery, SlotLease(delivery.run_id, share, self._outside)))
+        claim = self._start_claim(delivery) if delivery.redelivered else None
+        task = asyncio.create_task(self._handle(delivery, SlotLease(delivery.run_id, share, self._outside), claim))
         self._running[delivery.run_id] = task
         task.add_done_callback(lambda _: self._free(delivery.run_id, share))
 
@@ -256,26 +260,37 @@ class Worker:
         self._lost.discard(run_id)
         share.free(run_id)
 
-    async def _handle(self, delivery: Delivery, seat: SlotLease) -> None:
-        if delivery.redelivered and not await self._claim(delivery):
+    async def _handle(self, delivery: Delivery, seat: SlotLease, claim: asyncio.Task[bool] | None) -> None:
+        if claim is not None and not await claim:
             return
         bind(run=delivery.run_id, trace=trace_id(delivery.traceparent))
         began = time.perf_counter()
         run = self._begun(delivery)
         self._recorder.begin(run)
         log.info("run.started", run=run.id, scraper=run.scraper, attempt=run.attempt)
-        try:
-            outcome = await self._executor.execute(delivery, seat)
-        except asyncio.CancelledError:
-            if delivery.run_id not in self._cancelled:
-                raise
-            outcome = self._was_cancelled(delivery, run)
+        outcome = await self._execute(delivery, seat, run)
         self._recorder.finish(Ending(run=run, outcome=outcome))
         self._done += 1
         self._pace.add(time.perf_counter() - began)
         self._metrics.run_ended(outcome)
         await self._reply(delivery, outcome)
         self._report(delivery, outcome)
+
+    async def _execute(self, delivery: Delivery, seat: SlotLease, run: Run) -> Outcome:
+        if delivery.run_id in self._cancelled:  # asked for while it was claimed
+            return self._was_cancelled(delivery, run)
+        try:
+            return await self._executor.execute(delivery, seat)
+        except asyncio.CancelledError:
+            if delivery.run_id not in self._cancelled:
+                raise
+            return self._was_cancelled(delivery, run)
+
+    def _start_claim(self, delivery: Delivery) -> asyncio.Task[bool]:
+        claim = asyncio.create_task(self._claim(delivery))
+        self._claims[delivery.run_id] = claim
+        claim.add_done_callback(lambda _: self._claims.pop(delivery.run_id))
+        return claim
 
     async def _claim(self, delivery: Delivery) -> bool:
         """Claim a run in the store: if it was published twice, another worker may have it."""
@@ -360,8 +375,14 @@ class Worker:
         if error is not None:
             log.error("worker.signal_broken", error=repr(error), exc_info=error)
 
-    def _lose_run(self, run_id: str) -> None:
-        if run_id in self._running:
+    def _renewable(self) -> dict[str, asyncio.Task[None]]:
+        """Runs whose leases this worker holds. A run that is being claimed is still QUEUED in the store, which would
+        tell this worker to stop it."""
+        return {run_id: task for run_id, task in self._running.items() if run_id not in self._claims}
+
+    def _lose_run(self, run_id: str, task: asyncio.Task[None]) -> None:
+        """Stop a run. `task` ran it when the store was asked; a later attempt of the same run goes on."""
+        if self._running.get(run_id) is task:
             self._lost.add(run_id)
             self._cancel_run(run_id)
 
@@ -371,7 +392,8 @@ class Worker:
             self._remember_cancel(run_id)
         elif run_id not in self._cancelled:
             self._cancelled.add(run_id)
-            task.cancel()
+            if run_id not in self._claims:
+                task.cancel()
 
     def _remember_cancel(self, run_id: str) -> None:
         """Remember a cancelled run whose delivery may still be in the queue, so that it is not run for nothing."""
@@ -380,7 +402,10 @@ class Worker:
             self._never_run.popitem(last=False)
 
     async def _hand_back(self) -> None:
-        """Requeue what still runs after `drain_seconds`, for another worker, with the same attempt number."""
+        """Requeue what still runs after `drain_seconds`, for another worker, with the same attempt number. It waits for
+        open claims first: a run that is claimed after its release would wait for the end of its lease."""
+        if self._claims:
+            await asyncio.wait(self._claims.values())
         left = dict(self._deliveries)
         tasks = list(self._running.values())
         for task in tasks:

@@ -66,7 +66,7 @@ class RunStore(Protocol):
 
     async def renew(self, worker_id: str, run_ids: Sequence[str], lease_until: float) -> list[str]:
         """Renew the leases of this worker's runs. Returns those to stop: cancel was requested, or they are no longer
-        RUNNING under this worker."""
+        RUNNING under this worker. Do not name runs whose `claim` has not returned."""
 
     async def note_progress(
         self, run_id: str, attempt: int, progress: RunProgress | None, waiting: RunWait | None = None
