@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from scrapeyard import __version__
 from scrapeyard.background import Background
-from scrapeyard.errors import BadRequest, StoreUnavailable, Unavailable
+from scrapeyard.errors import BadRequest, Unavailable
 from scrapeyard.model import (
     Cancel,
     CancelJob,
@@ -24,10 +24,8 @@ from scrapeyard.model import (
     Replay,
     Run,
     RunError,
-    RunStatus,
     Watch,
     WorkerInfo,
-    pinned_ref,
 )
 from scrapeyard.model.worker import DrainWish
 from scrapeyard.queues import messages as channels
@@ -48,6 +46,7 @@ from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder
 from scrapeyard.worker.attempts.live import LiveViews
 from scrapeyard.worker.attempts.slots import Pace, ParkedRuns, SlotLease, Slots, share_out
 from scrapeyard.worker.batches.batches import Batches
+from scrapeyard.worker.claims import Claims
 from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
 from scrapeyard.worker.runs import Executor
 
@@ -110,9 +109,7 @@ class Worker:
         self._pace = Pace()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._deliveries: dict[str, Delivery] = {}
-        self._claims: dict[str, asyncio.Task[bool]] = {}
-        """Claims that the store has not answered. They are never cancelled: the store would complete them, and their
-        runs would wait for the end of a lease that nobody renews."""
+        self._claims = Claims(store.runs, worker_id, settings.lease_seconds)
         self._cancelled: set[str] = set()
         self._lost: set[str] = set()
         """Runs that the store told this worker to stop: cancelled, or held by another worker."""
@@ -248,7 +245,7 @@ class Worker:
             return
         share.hold(delivery.run_id)
         self._deliveries[delivery.run_id] = delivery
-        claim = self._start_claim(delivery) if delivery.redelivered else None
+        claim = self._claims.start(delivery) if delivery.redelivered else None
         task = asyncio.create_task(self._handle(delivery, SlotLease(delivery.run_id, share, self._outside), claim))
         self._running[delivery.run_id] = task
         task.add_done_callback(lambda _: self._free(delivery.run_id, share))
@@ -265,7 +262,7 @@ class Worker:
             return
         bind(run=delivery.run_id, trace=trace_id(delivery.traceparent))
         began = time.perf_counter()
-        run = self._begun(delivery)
+        run = self._claims.begun(delivery)
         self._recorder.begin(run)
         log.info("run.started", run=run.id, scraper=run.scraper, attempt=run.attempt)
         outcome = await self._execute(delivery, seat, run)
@@ -285,47 +282,6 @@ class Worker:
             if delivery.run_id not in self._cancelled:
                 raise
             return self._was_cancelled(delivery, run)
-
-    def _start_claim(self, delivery: Delivery) -> asyncio.Task[bool]:
-        claim = asyncio.create_task(self._claim(delivery))
-        self._claims[delivery.run_id] = claim
-        claim.add_done_callback(lambda _: self._claims.pop(delivery.run_id))
-        return claim
-
-    async def _claim(self, delivery: Delivery) -> bool:
-        """Claim a run in the store: if it was published twice, another worker may have it."""
-        now = time.time()
-        try:
-            return await self._store.runs.claim(
-                delivery.run_id, delivery.attempt, self.id, now, now + self._settings.lease_seconds
-            )
-        except StoreUnavailable as error:
-            log.warning("worker.claim_lost", run=delivery.run_id, error=error.message)
-            return False
-
-    def _begun(self, delivery: Delivery) -> Run:
-        now = time.time()
-        return Run(
-            id=delivery.run_id,
-            status=RunStatus.RUNNING,
-            scraper=delivery.scraper,
-            resolved=pinned_ref(delivery.scraper, delivery.digest),
-            input=delivery.input,
-            lane=delivery.lane,
-            priority=delivery.priority,
-            attempt=delivery.attempt,
-            max_attempts=delivery.max_attempts,
-            timeout_seconds=delivery.timeout_seconds,
-            created_at=delivery.created_at,
-            queued_at=delivery.queued_at,
-            started_at=now,
-            worker_id=self.id,
-            lease_until=now + self._settings.lease_seconds,
-            reply_to=delivery.reply_to,
-            traceparent=delivery.traceparent,
-            fetching=delivery.fetching,
-            owner=delivery.owner,
-        )
 
     def _was_cancelled(self, delivery: Delivery, run: Run) -> Outcome:
         return Outcome(
@@ -404,8 +360,7 @@ class Worker:
     async def _hand_back(self) -> None:
         """Requeue what still runs after `drain_seconds`, for another worker, with the same attempt number. It waits for
         open claims first: a run that is claimed after its release would wait for the end of its lease."""
-        if self._claims:
-            await asyncio.wait(self._claims.values())
+        await self._claims.wait()
         left = dict(self._deliveries)
         tasks = list(self._running.values())
         for task in tasks:
