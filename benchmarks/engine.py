@@ -39,7 +39,7 @@ CRAWLS = (
     Crawl(part="bare", name="wreq alone", module="bare_crawl", pages=20_000),
     Crawl(part="engine", name="Scrapeyard's engine", module="engine_crawl", pages=10_000),
     Crawl(part="fields", name="Scrapeyard's engine, fields read", module="engine_crawl", pages=4_000, extract=True),
-    Crawl(part="child", name="Scrapeyard, `ctx.fetch` in a child", module="child_crawl", pages=2_000),
+    Crawl(part="child", name="Scrapeyard, `ctx.fetch` in a child", module="child_crawl", pages=10_000),
     Crawl(part="scrapy", name="Scrapy", module="scrapy_crawl", pages=600),
     Crawl(part="scrapy-fields", name="Scrapy, fields read", module="scrapy_crawl", pages=300, extract=True),
     Crawl(part="scrapy-child", name="the Scrapy spider as a scraper", module="scrapy_child", pages=600),
