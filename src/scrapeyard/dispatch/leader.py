@@ -206,7 +206,8 @@ class Dispatcher:
         if self._stopping.is_set():
             return
         with suppress(TimeoutError):
-            await asyncio.wait_for((until or self._stopping).wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await (until or self._stopping).wait()
 
     async def _poll(self) -> bool:
         """Lead if possible."""

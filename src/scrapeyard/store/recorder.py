@@ -160,7 +160,8 @@ class Recorder:
         self._waiting.append((self._given, written))
         self._hurry.set()
         try:
-            await asyncio.wait_for(written, seconds)
+            async with asyncio.timeout(seconds):
+                await written
         except TimeoutError:
             raise StoreUnavailable("the database did not take the run in time; it is kept and tried again") from None
 
@@ -168,7 +169,8 @@ class Recorder:
         while True:
             await self._something.wait()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), self._interval)
+                async with asyncio.timeout(self._interval):
+                    await self._hurry.wait()
             self._something.clear()
             self._hurry.clear()
             await self._write_all()

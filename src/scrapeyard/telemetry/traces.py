@@ -143,7 +143,8 @@ class TraceExporter:
     async def _work(self) -> None:
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), self._every)
+                async with asyncio.timeout(self._every):
+                    await self._stopping.wait()
             last = self._stopping.is_set()
             await self._send_all()
             if last:

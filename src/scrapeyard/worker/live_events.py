@@ -121,7 +121,8 @@ class LiveEvents:
         await self._publish({"type": "status", "status": "running"})
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), NOTE_SECONDS if self._is_unnoted and self._note else None)
+                async with asyncio.timeout(NOTE_SECONDS if self._is_unnoted and self._note else None):
+                    await self._wake.wait()
             await asyncio.sleep(_TOGETHER_SECONDS)
             self._wake.clear()
             waiting, self._waiting = self._waiting, self._none()

@@ -188,7 +188,8 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
             _print_next_step(platform.gateway.url, public, settings)
         while not platform.done.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(platform.done.wait(), _TRIM_SECONDS)
+                async with asyncio.timeout(_TRIM_SECONDS):
+                    await platform.done.wait()
             await asyncio.to_thread(_malloc, "malloc_trim", 0)
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -127,7 +127,8 @@ class LocalJobs:
             await asyncio.sleep(LOOK_SECONDS)
             return
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), LOOK_SECONDS if left else LAST_SECONDS)
+            async with asyncio.timeout(LOOK_SECONDS if left else LAST_SECONDS):
+                await self._ended.wait()
         self._ended.clear()
 
     async def _wait(self, job: Job) -> JobWait | None:

@@ -242,4 +242,5 @@ class FeedLoop:
 async def _pass(unless: asyncio.Event, seconds: float) -> None:
     """Sleep for `seconds`, or until the event is set."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(unless.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await unless.wait()

@@ -66,7 +66,8 @@ class AuditLog:
         self._waiting.append(written)
         self._hurry.set()
         try:
-            await asyncio.wait_for(written, PATIENCE_SECONDS)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await written
         except TimeoutError:
             log.warning("audit.late", action=entry.action, resource=entry.resource)
 

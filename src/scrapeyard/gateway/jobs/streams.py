@@ -110,7 +110,8 @@ class WatchedJob:
         if self.ended:
             return True
         with suppress(TimeoutError):
-            return await asyncio.wait_for(self._changed.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                return await self._changed.wait()
         return False
 
 

@@ -150,7 +150,8 @@ class _Lines:
 
 async def _next(heard: asyncio.Queue[bytes | None]) -> bytes | None:
     with suppress(TimeoutError):
-        return await asyncio.wait_for(heard.get(), KEEP_ALIVE_SECONDS)
+        async with asyncio.timeout(KEEP_ALIVE_SECONDS):
+            return await heard.get()
     return b": still here\n\n"
 
 

@@ -86,7 +86,8 @@ class KafkaSubscriber:
                 (end,) = await self._link.ends([(self._topic.name, partition)], until)
                 return None if self._stopped.is_set() else (partition, end)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopped.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._stopped.wait()
         return None
 
     async def _partition(self, channel: str, until: float) -> int:

@@ -133,7 +133,8 @@ class SqsTakers:
                 if not found:
                     waiter.woken.clear()
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(waiter.woken.wait(), left)
+                        async with asyncio.timeout(left):
+                            await waiter.woken.wait()
         finally:
             del self._waiters[waiter]
 

@@ -109,4 +109,5 @@ class SourceWatch:
             self.began.set()
             failures = failures + 1 if self._shelf.is_stale else 0
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._pace.wait(failures))
+                async with asyncio.timeout(self._pace.wait(failures)):
+                    await self._wake.wait()

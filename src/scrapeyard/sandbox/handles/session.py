@@ -188,7 +188,8 @@ class Session:
 
     async def _judge_death(self) -> None:
         try:
-            end = await asyncio.wait_for(asyncio.shield(self._child.exited), _EXIT_PATIENCE)
+            async with asyncio.timeout(_EXIT_PATIENCE):
+                end = await asyncio.shield(self._child.exited)
         except TimeoutError:
             self._child.kill()
             end = Exit()

@@ -144,7 +144,8 @@ class ZygoteHandle:
         self._control, self._hello = ours, loop.create_future()
         loop.add_reader(ours.fileno(), self._on_readable)
         try:
-            hello = await asyncio.wait_for(self._hello, _HELLO_PATIENCE)
+            async with asyncio.timeout(_HELLO_PATIENCE):
+                hello = await self._hello
         except TimeoutError:
             raise SandboxError("the zygote did not start; `scrapeyard doctor` shows why") from None
         self.found = {name: str(why) for name, why in hello["hello"].items()}

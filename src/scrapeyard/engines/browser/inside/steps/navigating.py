@@ -81,7 +81,8 @@ class _ErrorPage:
     async def shown(self) -> None:
         """Wait for it; not for long, since some failures have none."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._shown.wait(), _ERROR_PAGE_SECONDS)
+            async with asyncio.timeout(_ERROR_PAGE_SECONDS):
+                await self._shown.wait()
 
     def _look(self, frame: "Frame") -> None:
         if frame == self._frame and frame.url.startswith("chrome-error:"):
