@@ -185,12 +185,12 @@ class Person:
             self.page.evaluate(_FORGET, self._kept)
             self.page.goto(_BLANK)
         faults, self.faults, self.clicks = self.faults, [], 0
-        assert (faults, breaches) == ([], [])
+        assert not (faults or breaches), f"the browser told: {faults}, {breaches}"
 
     def close(self) -> None:
         breaches = self.page.evaluate("window.breaches")
         self.context.close()
-        assert (self.faults, breaches) == ([], [])
+        assert not (self.faults or breaches), f"the browser told: {self.faults}, {breaches}"
 
 
 def write_scrapers(yard: Yard) -> None:
