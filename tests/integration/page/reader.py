@@ -184,13 +184,14 @@ class Person:
             breaches = self.page.evaluate("window.breaches")
             self.page.evaluate(_FORGET, self._kept)
             self.page.goto(_BLANK)
-        faults, self.faults, self.clicks = self.faults, [], 0
-        assert not (faults or breaches), f"the browser told: {faults}, {breaches}"
+        told, self.faults, self.clicks = [*self.faults, *breaches], [], 0
+        assert not told, f"the browser told: {told}"
 
     def close(self) -> None:
         breaches = self.page.evaluate("window.breaches")
         self.context.close()
-        assert not (self.faults or breaches), f"the browser told: {self.faults}, {breaches}"
+        told = [*self.faults, *breaches]
+        assert not told, f"the browser told: {told}"
 
 
 def write_scrapers(yard: Yard) -> None:
