@@ -164,6 +164,27 @@ async def test_a_keyed_run_goes_on_when_other_rows_cannot_be_written(
         assert kept.status is RunStatus.QUEUED
 
 
+@pytest.mark.parametrize("on_timeout", ["continue", "cancel"])
+async def test_a_call_that_waited_names_its_run_though_the_database_is_away(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, on_timeout: str
+) -> None:
+    """Its row is written, so the run may end: a refusal without its id would let the caller make a second one."""
+
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("the database does not answer")
+
+    with monkeypatch.context() as patches:
+        patches.setattr(stand.store.runs, "get", away)
+        patches.setattr(stand.store.runs, "cancel", away)
+        call = {**BODY, "wait": 0.01, "on_timeout": on_timeout}
+        answer = await stand.client.post("/api/scrape", json=call)
+    told = {"continue": (202, None), "cancel": (503, "maybe_accepted")}[on_timeout]
+    assert (answer.status_code, answer.json().get("code")) == told
+    await stand.recorder.flush()
+    run = (await stand.client.get(answer.json()["links"]["self"])).json()
+    assert run["status"] == {"continue": "queued", "cancel": "cancelled"}[on_timeout]
+
+
 async def test_a_queue_that_answers_but_takes_nothing_is_not_ready(stand: Stand, own_valkey: ValkeyServer) -> None:
     assert (await stand.client.get("/api/ready")).status_code == 200
     async with Redis.from_url(own_valkey.url) as redis:

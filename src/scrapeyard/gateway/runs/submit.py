@@ -223,22 +223,34 @@ class Scraping:
     async def _conclude(self, asked: ScrapeRequest, call: Call, wake: Wake, replayed: bool = False) -> Response:
         if wake is Wake.ENDED:
             return await self._ended(asked, call.runs, replayed)
-        if wake is Wake.GONE and asked.call.on_disconnect == "cancel":
-            return self._cancelled(asked, await self._cancel(call), replayed)
-        if wake is Wake.TIMEOUT and asked.call.on_timeout == "cancel":
-            runs = await self._cancel(call)
-            if all(run.status.is_final and run.status is not RunStatus.CANCELLED for run in runs):
-                return await self._ended(asked, runs, replayed)
-            return self._cancelled(asked, runs, replayed)
+        asked_then = {Wake.GONE: asked.call.on_disconnect, Wake.TIMEOUT: asked.call.on_timeout}
+        if asked_then.get(wake) == "cancel":
+            return await self._give_up(asked, call, replayed)
         if asked.key is None and (error := await self._not_durable(call)) is not None:
             return _maybe_accepted(asked, call.runs, error)
         if call.open:
             return self._accepted(asked, await self._standing(asked, call), replayed)
         return await self._ended(asked, call.runs, replayed)
 
+    async def _give_up(self, asked: ScrapeRequest, call: Call, replayed: bool) -> Response:
+        try:
+            runs = await self._cancel(call)
+        except StoreUnavailable as error:
+            self._withdraw(call.open)
+            return _maybe_accepted(asked, call.runs, error)
+        if all(run.status.is_final and run.status is not RunStatus.CANCELLED for run in runs):
+            return await self._ended(asked, runs, replayed)
+        return self._cancelled(asked, runs, replayed)
+
     async def _standing(self, asked: ScrapeRequest, call: Call) -> Sequence[Run]:
-        """A single run in its current state; of several runs only the outcomes are known here."""
-        return call.runs if asked.many else [await self._lookup.get(run.id) for run in call.runs]
+        """A single run in its current state, or as last known if the database is away: it is durable, so its caller
+        gets its handle. Of several runs only the outcomes are known here."""
+        if asked.many:
+            return call.runs
+        try:
+            return [await self._lookup.get(run.id) for run in call.runs]
+        except StoreUnavailable:
+            return call.runs
 
     async def _not_durable(self, call: Call) -> StoreUnavailable | None:
         """None once the runs are in the database or have ended. Otherwise why they are not, and they are cancelled."""
