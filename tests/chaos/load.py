@@ -202,9 +202,12 @@ def _check_runs(account: Account) -> None:
             account.faults.append(f"{call.run_id} was answered {call.exit_reason} and is recorded {run['exit_reason']}")
         elif run["input"]["tag"] != call.tag:
             account.faults.append(f"{call.run_id} is another call's run")
+    told = {call.run_id for call in account.calls}
+    codes = {call.tag: f"{call.code} after {call.seconds:.1f} of {call.wait:g} s" for call in account.calls}
     for run in account.ran_though_refused:
-        if run["id"] not in {call.run_id for call in account.calls}:
-            account.faults.append(f"{run['id']} was refused and ended {run['exit_reason']} nevertheless")
+        if run["id"] not in told:
+            why = codes[run["input"]["tag"]]
+            account.faults.append(f"{run['id']} was refused ({why}) and ended {run['exit_reason']} nevertheless")
 
 
 async def _listed(client: httpx.AsyncClient, url: str, tags: set[str]) -> list[dict[str, Any]]:

@@ -39,13 +39,13 @@ class SpreadCluster(Cluster):
         for name in HOSTS:
             hosts.add(name)
         valkey = ValkeyServer(host=hosts.address("valkey"), before=hosts.inside("valkey"))
-        super().__init__(gateways=0, workers=0, dispatchers=0, environment=environment, broker=valkey)
+        postgres = PostgresServer(host=hosts.address("postgres"), before=hosts.inside("postgres"))
+        super().__init__(
+            gateways=0, workers=0, dispatchers=0, environment=environment, broker=valkey, database=postgres
+        )
         self.hosts = hosts
         self.away: set[str] = set()
         self.on: dict[str, Program] = {}
-        self.postgres.close()
-        self.postgres = PostgresServer(host=hosts.address("postgres"), before=hosts.inside("postgres"))
-        self._stack.callback(self.postgres.close)
 
     def _start(self) -> None:
         super()._start()

@@ -2,8 +2,9 @@
 
 Programs of the older version run a job and answer calls. Programs of this one join them and migrate the database under
 them. Both work for a while, each kind asked by name. Then the older ones are stopped one by one, as a rolling upgrade
-does. No item and no call may be lost or doubled. REF is a tag or commit; by default the newest tag, or else the commit
-before the newest migration. It is installed into `build/upgrade` from a worktree, with its own locked packages.
+does. No item and no call may be lost or doubled. REF is a tag or commit; by default the newest tag, or else the last
+commit before the newest migration that starts. It is installed into `build/upgrade` from a worktree, with its own
+locked packages.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -20,10 +22,11 @@ from tests.chaos.load import Account, Load, settle
 from tests.deployment.commands import say
 from tests.job_calls import Jobs, Watcher
 from tests.leaks import PATIENCE, until
-from tests.programs import ROOT, Cluster, Program
+from tests.programs import QUICK, ROOT, Cluster, Program
 
 HERE = ROOT / "build" / "upgrade"
 _VERSIONS = "src/scrapeyard/store/migrations/versions"
+_TRIES = 10
 _ROLES = ("gateway", "worker", "dispatcher")
 
 
@@ -67,7 +70,7 @@ def main() -> int:
     parser.add_argument("--from", dest="ref", default="", help="tag or commit of the older version")
     parser.add_argument("--items", type=int, default=120, help="items of the job, of half a second each")
     options = parser.parse_args()
-    ref = _git("rev-parse", "--short", f"{options.ref or _before()}^{{commit}}")
+    ref = _git("rev-parse", "--short", f"{options.ref}^{{commit}}") if options.ref else _before()
     old = _installed(ref)
     say(f"from {ref} (schema {_schema(ref)}) to {_git('describe', '--always', '--dirty')} (schema {_schema()})")
     with MixedCluster(old) as cluster:
@@ -127,12 +130,28 @@ def _both_work(cluster: MixedCluster) -> list[str]:
 
 
 def _before() -> str:
-    """The newest tag; or the commit before the newest migration, so that a migration is crossed."""
+    """The newest tag; or the last commit before the newest migration that starts, so that a migration is crossed."""
     tags = _git("tag", "--list", "v*", "--sort=-v:refname").split()
     if tags:
-        return tags[0]
+        return _git("rev-parse", "--short", f"{tags[0]}^{{commit}}")
     newest = max(path.name for path in (ROOT / _VERSIONS).glob("[0-9]*.py"))
-    return _git("log", "--format=%h", "--diff-filter=A", "-1", "--", f"{_VERSIONS}/{newest}") + "~1"
+    migrated = _git("log", "--format=%h", "--diff-filter=A", "-1", "--", f"{_VERSIONS}/{newest}")
+    earlier = _git("log", "--format=%h", f"-{_TRIES}", f"{migrated}~1").split()
+    found = next((ref for ref in earlier if _starts(_installed(ref))), None)
+    return found or sys.exit(f"none of the {_TRIES} commits before {migrated} starts: name one with --from")
+
+
+def _starts(programs: Path) -> bool:
+    with tempfile.TemporaryDirectory(prefix="upgrade-") as home:
+        words = ["up", "--port", "0", "--data-dir", f"{home}/data"]
+        program = Program([str(programs / "python"), str(programs / "scrapeyard"), *words], Path(home, "up"), QUICK)
+        try:
+            program.wait_for("gateway.listening")
+        except AssertionError:
+            return False
+        finally:
+            program.kill()
+    return True
 
 
 def _schema(ref: str = "") -> str:
