@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, ViewportSize, expect
 
 from tests.leaks import PATIENCE, until
 from tests.programs import Yard
@@ -74,6 +74,10 @@ class Reader(NamedTuple):
 FIRST = Reader()
 
 
+def _screen(width: int) -> ViewportSize:
+    return {"width": width, "height": 900}
+
+
 class Person:
     """Reads the page in one browser context, counts clicks, and notes everything that went wrong."""
 
@@ -86,7 +90,7 @@ class Person:
         self.context: BrowserContext = browser.new_context(
             locale=reader.language,
             color_scheme=reader.theme,  # type: ignore[arg-type]
-            viewport={"width": reader.width, "height": 900},
+            viewport=_screen(reader.width),
             permissions=["clipboard-read", "clipboard-write"],
             storage_state=signed_in,
         )
@@ -126,6 +130,10 @@ class Person:
             self.page.click("nav.menu button")
         link.click()
         self._wait_for_view()
+
+    def resize(self, width: int) -> None:
+        """Make the screen so wide."""
+        self.page.set_viewport_size(_screen(width))
 
     def _wait_for_view(self) -> None:
         expect(self.page.locator("main[aria-busy=true]")).to_have_count(0)
