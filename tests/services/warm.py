@@ -319,6 +319,7 @@ def _load() -> None:
     import alembic.command
     import alembic.config  # noqa: F401
     import asyncpg  # noqa: F401
+    import lxml.etree  # noqa: F401
     import structlog  # noqa: F401
     import typer
     import uvicorn.lifespan.off
@@ -345,6 +346,7 @@ def _load() -> None:
     import scrapeyard.telemetry.rendering
     import scrapeyard.wiring.duties
     import scrapeyard.wiring.platform
+    import scrapeyard_sdk.extract.markdown  # noqa: F401
     from scrapeyard.wiring.starting import build_type_info
 
     # Made once: the tree of all commands takes longer than most of them do, and so does the reading of their options.

@@ -9,7 +9,6 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from scrapeyard_sdk.extract import parse_date, parse_number, parse_price
 from scrapeyard_sdk.extract.lenient_json import Budget, clean, read_json
-from scrapeyard_sdk.extract.markdown import to_markdown
 from scrapeyard_sdk.extract.numbers import NUMBER, clean_text
 from scrapeyard_sdk.text import lines
 
@@ -131,11 +130,11 @@ def _as_html(found: Found, _rule: Mapping[str, Any], _context: PageFacts) -> str
 
 
 def _as_markdown(found: Found, _rule: Mapping[str, Any], context: PageFacts) -> str:
-    return (
-        found
-        if isinstance(found, str)
-        else clean(to_markdown(LexborHTMLParser(found.html or ""), context.base, whole=True))
-    )
+    if isinstance(found, str):
+        return found
+    from scrapeyard_sdk.extract.markdown import to_markdown  # noqa: PLC0415 - a server that reads no pages needs none
+
+    return clean(to_markdown(LexborHTMLParser(found.html or ""), context.base, whole=True))
 
 
 def _as_json(found: Found, _rule: Mapping[str, Any], _context: PageFacts) -> Any:

@@ -12,7 +12,6 @@ from scrapeyard.builtin.pages.tables import tables_of
 from scrapeyard_sdk.extract.article import read_article
 from scrapeyard_sdk.extract.credits import read_credits
 from scrapeyard_sdk.extract.lists import read_next_page, read_records
-from scrapeyard_sdk.extract.markdown import to_markdown
 from scrapeyard_sdk.extract.page import (
     MAX_FIELD,
     MAX_LINKS,
@@ -82,6 +81,8 @@ def read_page(source: str, page: RawPage) -> dict[str, Any]:
     if "text" in include:
         found["text"] = _read("text", lambda: _text(part), warnings)
     if "markdown" in include:
+        from scrapeyard_sdk.extract.markdown import to_markdown  # noqa: PLC0415 - a server that reads no pages needs none
+
         whole = bool(page.include_tags) if page.main_only is None else not page.main_only
         found["markdown"] = _read("markdown", lambda: to_markdown(part, base, whole=whole), warnings)
     _cut(found, warnings)

@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from selectolax.lexbor import SelectolaxError
 
+import scrapeyard_sdk.extract.markdown  # noqa: F401 - loaded before memory is limited
 from scrapeyard.builtin.pages.port import RawPage
 from scrapeyard.builtin.reading import frames
 from scrapeyard.builtin.reading.raw import read_raw

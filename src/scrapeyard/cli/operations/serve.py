@@ -187,10 +187,10 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
             public = platform.gateway.urls if platform.gateway.is_open else ()
             _print_next_step(platform.gateway.url, public, settings)
         while not platform.done.is_set():
+            await asyncio.to_thread(_malloc, "malloc_trim", 0)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_TRIM_SECONDS):
                     await platform.done.wait()
-            await asyncio.to_thread(_malloc, "malloc_trim", 0)
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, lambda: None)

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lxml import etree
-
 from scrapeyard_sdk.extract.patterns.readings import MAX_PART, ValueReading, ValueShape
 from scrapeyard_sdk.extract.patterns.tree import PageTree, compiled
 
@@ -161,6 +159,8 @@ def _check_part(part: str) -> None:
 
 
 def _rule(given: dict[str, Any]) -> PatternRule:
+    from lxml import etree
+
     rule = PatternRule(**given)
     if not isinstance(rule.xpath, str) or len(rule.xpath) > MAX_XPATH:
         raise ValueError(f"an xpath is a text of at most {MAX_XPATH} characters")

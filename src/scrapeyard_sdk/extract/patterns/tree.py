@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from lxml import etree
-
 MAX_DEPTH = 200
 """Texts deeper than this are not looked at."""
 MAX_TEXT = 2000
@@ -78,6 +76,8 @@ class PageTree:
 
     def html(self) -> str:
         """The page without scripts and styles; parsed again it is the same tree."""
+        from lxml import etree
+
         return str(etree.tostring(self._root, encoding="unicode", method="html"))
 
     def find(self, xpath: str) -> tuple[str, ...]:
@@ -112,6 +112,8 @@ class PageTree:
         return [found for anchor in anchors for found in self._evaluate(f".{path}", anchor)] if path else anchors
 
     def _evaluate(self, xpath: str, start: Any = None) -> list[Any]:
+        from lxml import etree
+
         try:
             found = compiled(xpath)(self._root if start is None else start)
         except (etree.XPathError, ValueError):  # the latter for characters that XML does not have
@@ -122,6 +124,8 @@ class PageTree:
 @lru_cache(maxsize=4096)
 def compiled(xpath: str) -> Any:
     """An XPath, ready to evaluate. Raises lxml's XPathError, or ValueError."""
+    from lxml import etree
+
     return etree.XPath(xpath, smart_strings=False)
 
 
@@ -131,6 +135,8 @@ def fold(text: str) -> str:
 
 
 def _parse(html: str | bytes) -> Any:
+    from lxml import etree
+
     data = _HARD_SPACE.sub(b" ", html.encode("utf-8", "replace") if isinstance(html, str) else html)
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=False)
     try:
