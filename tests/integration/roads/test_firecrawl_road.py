@@ -29,6 +29,7 @@ from scrapeyard.settings import EscalationSettings, HttpSettings
 from tests.leaks import PATIENCE, until
 from tests.programs import ROOT, Embedded, Yard
 from tests.services.models import ModelServer
+from tests.services.static_site import StaticSite
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 NOT_HERE = "is not available here"
@@ -168,6 +169,48 @@ def test_data_and_changes(v2: FirecrawlClient, shop: str) -> None:
     started = v2.start_extract([f"{shop}/product/1", f"{shop}/product/3"], schema=schema)
     done = ended(lambda: v2.get_extract_status(started.id or ""))
     assert done.data == {"maker": "Oak & Iron"}
+
+
+def test_changes_of_crawls_and_batches(v2: FirecrawlClient, static_site: StaticSite) -> None:
+    """Single scrapes, batches and crawls are compared with each other; whatever is cached, pages are fetched anew."""
+    names = ("a", "b", "c")
+
+    def write(name: str, content: str) -> None:
+        (static_site.folder / name).write_text(f"<!doctype html><title>{name}</title><main>{content}</main>")
+
+    for name in names:
+        write(name, f"<p>First of {name}</p>")
+    write("index", "".join(f'<a href="/{name}">{name}</a>' for name in names))
+    tracking = [{"type": "changeTracking", "modes": ["git-diff"], "tag": "daily"}]
+    urls = [static_site.url + name for name in names]
+    batch = v2.start_batch_scrape(urls[:2], formats=tracking, max_age=600_000)
+    first = ended(lambda: v2.get_batch_scrape_status(batch.id))
+    assert [each.change_tracking["changeStatus"] for each in first.data] == ["new", "new"]
+    assert all("maxAge is not used" in each.warning for each in first.data)
+
+    assert v2.scrape(urls[1], max_age=600_000).markdown == "First of b"
+    write("b", "<p>Second of b</p>")
+    assert v2.scrape(urls[1], max_age=600_000).markdown == "First of b", "it is cached"
+    options = ScrapeOptions(formats=["markdown", *tracking], max_age=600_000)
+    crawl = v2.start_crawl(f"{static_site.url}index", sitemap="skip", crawl_entire_domain=True, scrape_options=options)
+    second = changes_of(ended(lambda: v2.get_crawl_status(crawl.id)))
+    statuses = {name: told["changeStatus"] for name, told in second.items()}
+    assert statuses == {"index": "new", "a": "same", "b": "changed", "c": "new"}
+    assert second["a"]["previousScrapeAt"]
+    assert "-First of b\n+Second of b" in second["b"]["diff"]["text"]
+    assert changes_of(v2.get_crawl_status(crawl.id)) == second, "the same again"
+    assert changes_of(v2.get_batch_scrape_status(batch.id)) == changes_of(first)
+
+    (static_site.folder / "c").unlink()
+    third = {url[-1]: v2.scrape(url, formats=tracking).change_tracking or {} for url in urls}
+    assert {name: told["changeStatus"] for name, told in third.items()} == {"a": "same", "b": "same", "c": "removed"}
+    other = v2.scrape(urls[0], formats=[{"type": "changeTracking", "tag": "weekly"}])
+    assert (other.change_tracking or {})["changeStatus"] == "new", "of another tag"
+
+
+def changes_of(job: Any) -> dict[str, Any]:
+    """By the name of the page."""
+    return {each.metadata_typed.source_url.rpartition("/")[2]: each.change_tracking for each in job.data}
 
 
 def _same(page: Any) -> dict[str, Any] | None:

@@ -1,7 +1,6 @@
 """Results of `builtin/document` as Firecrawl's documents."""
 
 import base64
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -115,16 +114,3 @@ async def files_of(call: DoorCall, artifacts: Sequence[Mapping[str, Any]]) -> di
             data = (await call.api("GET", unquote(path), query=parse_qsl(query))).body
             found[name] = f"data:{each['content_type']};base64,{base64.b64encode(data).decode()}"
     return found
-
-
-def change(before: tuple[Mapping[str, Any], str] | None, now: str, modes: Sequence[str]) -> dict[str, Any]:
-    """What changed between the markdown of two scrapes of a page. `before` is the first's result and its time."""
-    if before is None:
-        return {"previousScrapeAt": None, "changeStatus": "new", "visibility": "visible"}
-    result, at = before
-    old = str(result.get("markdown") or "")
-    told = {"previousScrapeAt": at, "changeStatus": "same" if old == now else "changed", "visibility": "visible"}
-    if old == now or "git-diff" not in modes:
-        return told
-    lines = list(difflib.unified_diff(old.splitlines(), now.splitlines(), "previous", "current", lineterm=""))
-    return {**told, "diff": {"text": "\n".join(lines)}}

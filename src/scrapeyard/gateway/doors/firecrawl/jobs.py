@@ -11,7 +11,7 @@ from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.doors.door import DoorCall
 from scrapeyard.gateway.doors.firecrawl.errors import respond
 from scrapeyard.gateway.doors.firecrawl.options import DocumentWish, FirecrawlBody, FirecrawlOptions, wanted
-from scrapeyard.gateway.doors.firecrawl.pages import key_of, note_of
+from scrapeyard.gateway.doors.firecrawl.pages import key_of, note_of, tracked
 from scrapeyard.gateway.doors.firecrawl.progress import address, job_of
 from scrapeyard.gateway.http.patterns import Url
 
@@ -105,8 +105,8 @@ class JobMaking:
         body = CrawlBody.model_validate(await call.json())
         if body.sitemap == "only" and body.ignore_sitemap:
             raise BadRequest("sitemap is `only`, and ignoreSitemap is true")
-        wish = _tracked(wanted(body.scrape_options))
-        note = note_of(wish, body.scrape_options)
+        wish = wanted(body.scrape_options)
+        note = note_of(wish, body.scrape_options, await tracked(call, wish))
         given = {**wish.input, "formats": list(dict.fromkeys([*wish.input["formats"], "links"])), "note": note}
         policy = _policy(wish, body) | {"robots": "ignore" if body.ignore_robots_txt else "obey"}
         policy |= {"rate": 1 / body.delay, "concurrency": 1} if body.delay else {}
@@ -123,8 +123,8 @@ class JobMaking:
         """`POST /batch/scrape`."""
         body = BatchBody.model_validate(await call.json())
         urls, bad = _valid(body, version)
-        wish = _tracked(wanted(body))
-        given = {**wish.input, "note": note_of(wish, body)}
+        wish = wanted(body)
+        given = {**wish.input, "note": note_of(wish, body, await tracked(call, wish))}
         more: dict[str, Any] = {"invalidURLs": bad} if bad or body.ignore_invalid_urls else {}
         if body.append_to_id is not None:
             await job_of(call, body.append_to_id)
@@ -156,14 +156,6 @@ class JobMaking:
     async def _made(self, call: DoorCall, asked: dict[str, Any], place: str, more: dict[str, Any]) -> Response:
         job = (await call.api("POST", "/api/jobs", asked, headers=key_of(call))).json()
         return _started(call, job["id"], place, more)
-
-
-def _tracked(wish: DocumentWish) -> DocumentWish:
-    if wish.track is not None:
-        raise BadRequest(
-            "changeTracking is available for scrape; ask for a diff export of a job (POST /api/crawl) instead"
-        )
-    return wish
 
 
 def _policy(wish: DocumentWish, body: _JobBody) -> dict[str, Any]:

@@ -240,7 +240,7 @@ def wanted(options: FirecrawlOptions) -> DocumentWish:
         given["engine"] = "http"
     return DocumentWish(
         input=given,
-        policy=_policy(options, acts=bool(options.actions)),
+        policy=_policy(options, acts=bool(options.actions)) | ({"max_age_seconds": 0} if asked.track else {}),
         seconds=options.timeout / 1000 if options.timeout else None,
         formats=tuple(asked.names),
         track=asked.track,
@@ -331,6 +331,8 @@ class _Formats:
             self.track = _read(TrackingFormat, asked) if asked else self._options.change_tracking_options
             self.track = self.track or TrackingFormat()
             self.parts.append("markdown")
+            if self._options.max_age:
+                self.warnings.append("changeTracking: pages are fetched anew; maxAge is not used")
         elif kind == "attributes":
             found = _read(AttributesFormat, asked)
             self.more["attributes"] = [each.model_dump() for each in found.selectors]

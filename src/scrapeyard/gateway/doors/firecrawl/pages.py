@@ -9,7 +9,7 @@ from starlette.responses import Response
 from scrapeyard.builtin import DOCUMENT
 from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.doors.door import DoorCall
-from scrapeyard.gateway.doors.firecrawl.documents import change, document, files_of
+from scrapeyard.gateway.doors.firecrawl.documents import document, files_of
 from scrapeyard.gateway.doors.firecrawl.errors import respond
 from scrapeyard.gateway.doors.firecrawl.options import (
     DocumentWish,
@@ -18,12 +18,11 @@ from scrapeyard.gateway.doors.firecrawl.options import (
     VisitorPlace,
     wanted,
 )
+from scrapeyard.gateway.doors.firecrawl.tracking import TrackedPages, Tracking
 from scrapeyard.gateway.http.patterns import Url
 
 WAIT: Final = {"v1": 30.0, "v2": 60.0}
 """Seconds that a scrape is waited for, unless the call says."""
-_LOOKS: Final = 5
-"""Pages of earlier runs that are looked at for the last scrape of a URL."""
 
 
 class ScrapeBody(FirecrawlBody, FirecrawlOptions):
@@ -50,16 +49,24 @@ class MapBody(FirecrawlBody):
     ignore_cache: bool | None = None
 
 
-def note_of(wish: DocumentWish, options: FirecrawlOptions, **more: Any) -> dict[str, Any]:
+def note_of(wish: DocumentWish, options: FirecrawlOptions, track: Tracking | None) -> dict[str, Any]:
     """What a later reader of a run must know to write its document."""
-    note: dict[str, Any] = {"formats": list(dict.fromkeys(wish.formats)), **more}
+    note: dict[str, Any] = {"formats": list(dict.fromkeys(wish.formats))}
+    if track is not None:
+        note["track"] = track.note()
     if not options.remove_base64_images:
         note["bare"] = False
     if wish.warnings:
         note["warnings"] = list(wish.warnings)
-    if wish.track is not None:
-        note["tag"] = wish.track.tag or ""
     return note
+
+
+async def tracked(call: DoorCall, wish: DocumentWish) -> Tracking | None:
+    """The tracking that a call asks for. A client's scrapes are compared with its own alone."""
+    if wish.track is None:
+        return None
+    client = str((await call.api("GET", "/api/identity")).json()["client"])
+    return Tracking(tag=wish.track.tag or "", client=client, modes=tuple(wish.track.modes))
 
 
 class Pages:
@@ -76,10 +83,13 @@ class Pages:
         body = ScrapeBody.model_validate(given)
         wish = wanted(body)
         seconds = min(wish.seconds or WAIT[version], self._max_wait)
-        before = await self._before(call, body.url, wish) if wish.track else None
+        track = await tracked(call, wish)
+        changes = None if track is None else TrackedPages(call, track)
+        if changes is not None:
+            await changes.find([body.url])  # before this scrape is one of them
         asked = {
             "scraper": DOCUMENT,
-            "input": {"url": body.url, **wish.input, "note": note_of(wish, body)},
+            "input": {"url": body.url, **wish.input, "note": note_of(wish, body, track)},
             "wait": seconds,
             "on_timeout": "cancel",
             "on_disconnect": "cancel",
@@ -89,26 +99,9 @@ class Pages:
         if run["status"] != "succeeded":  # it goes on, or was cancelled: the gateway stops
             raise BadRequest(f"the scrape has not ended: it is {run['status']}; call again")
         shown = document(run["result"], run["input"]["note"], await files_of(call, run["artifacts"]), run["id"])
-        if wish.track is not None:
-            now = str(run["result"].get("markdown") or "")
-            shown["changeTracking"] = change(before, now, wish.track.modes)
+        if changes is not None:
+            shown["changeTracking"] = await changes.change(body.url, run["result"])
         return respond({"success": True, "data": shown})
-
-    async def _before(self, call: DoorCall, url: str, wish: DocumentWish) -> tuple[dict[str, Any], str] | None:
-        """The last scrape of a page with changeTracking by this client, and when it was; None: there is none."""
-        tag = (wish.track.tag or "") if wish.track else ""
-        cursor: str | None = None
-        for _ in range(_LOOKS):
-            query = {"scraper": DOCUMENT, "status": "succeeded", "limit": 200} | ({"cursor": cursor} if cursor else {})
-            listed = (await call.api("GET", "/api/scrape", query=query)).json()
-            for run in listed["runs"]:
-                given = run["input"]
-                if given.get("url") == url and given.get("note", {}).get("tag") == tag:
-                    whole = (await call.api("GET", f"/api/scrape/{run['id']}")).json()
-                    return whole["result"], run["finished_at"]
-            if (cursor := listed["next_cursor"]) is None:
-                break
-        return None
 
     async def map(self, call: DoorCall, version: str) -> Response:
         """`POST /map`."""

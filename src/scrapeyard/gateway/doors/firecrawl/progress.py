@@ -1,5 +1,6 @@
 """How jobs of the Firecrawl door stand: status with documents, errors, cancel, active crawls, extracted data."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.doors.door import ApiRefused, DoorCall
 from scrapeyard.gateway.doors.firecrawl.documents import document, files_of
 from scrapeyard.gateway.doors.firecrawl.errors import respond
+from scrapeyard.gateway.doors.firecrawl.tracking import TrackedPages, Tracking, tracking_of
 
 PAGE_BYTES: Final = 10 * 2**20
 """About so much is in one answer; `next` has the rest."""
@@ -29,7 +31,7 @@ class JobProgress:
         job = await job_of(call, job_id)
         first = _number(call.query.get("skip"), 0)
         limit = min(_number(call.query.get("limit"), PAGE_ITEMS), PAGE_ITEMS) or PAGE_ITEMS
-        documents, after = await self._documents(call, job_id, first, limit)
+        documents, after = await self._documents(call, job, first, limit)
         is_over = job["status"] in _STATUS
         counts = job["counts"]
         done = counts["success"]
@@ -53,14 +55,18 @@ class JobProgress:
         own = ((job["policy"].get("fetching") or {}).get("retention") or {}).get("days")
         return (ended + timedelta(days=own or self._days)).isoformat()
 
-    async def _documents(self, call: DoorCall, job_id: str, first: int, limit: int) -> tuple[list[Any], int | None]:
+    async def _documents(
+        self, call: DoorCall, job: dict[str, Any], first: int, limit: int
+    ) -> tuple[list[Any], int | None]:
         """Documents of items from a number on, about `PAGE_BYTES`; and the number of the next, None: there is none."""
         query = {"status": "success", "first": first, "limit": limit}
-        page = (await call.api("GET", f"/api/jobs/{job_id}/items", query=query)).json()
+        page = (await call.api("GET", f"/api/jobs/{job['id']}/items", query=query)).json()
+        job_documents = JobDocuments(call, job)
+        await job_documents.find_changes(page["items"])
         documents: list[Any] = []
         size = 0
         for item in page["items"]:
-            shown = await document_of(call, job_id, item)
+            shown = await job_documents.document(item)
             size += len(msgspec.json.encode(shown))
             if documents and size > PAGE_BYTES:
                 return documents, item["number"]
@@ -157,14 +163,40 @@ async def job_of(call: DoorCall, job_id: str, scraper: str = DOCUMENT) -> dict[s
     return job
 
 
-async def document_of(call: DoorCall, job_id: str, item: dict[str, Any]) -> dict[str, Any]:
-    """The document of an item that succeeded."""
-    result = item["result"]
-    if result is None:  # it lies in the blob store
-        place = f"/api/jobs/{job_id}/items/{item['id']}/download"
-        result = (await call.api("GET", place, query={"artifact": "data"})).json()
-    note = item["input"].get("note", {})
-    return document(result, note, await files_of(call, item["artifacts"]), item["id"])
+class JobDocuments:
+    """The documents of a job's items that succeeded."""
+
+    def __init__(self, call: DoorCall, job: dict[str, Any]) -> None:
+        self._call = call
+        self._job = job
+        self._tracked: dict[Tracking, TrackedPages] = {}
+
+    async def find_changes(self, items: Sequence[dict[str, Any]]) -> None:
+        """Look for the earlier scrapes of many pages at once, where changes are tracked."""
+        urls: dict[Tracking, list[str]] = {}
+        for item in items:
+            if (track := tracking_of(item["input"])) is not None:
+                urls.setdefault(track, []).append(item["input"]["url"])
+        for track, each in urls.items():
+            await self._changes(track).find(each)
+
+    async def document(self, item: dict[str, Any]) -> dict[str, Any]:
+        """The document of one."""
+        result = item["result"]
+        if result is None:  # it lies in the blob store
+            place = f"/api/jobs/{self._job['id']}/items/{item['id']}/download"
+            result = (await self._call.api("GET", place, query={"artifact": "data"})).json()
+        given = item["input"]
+        files = await files_of(self._call, item["artifacts"])
+        shown = document(result, given.get("note", {}), files, item["id"])
+        if (track := tracking_of(given)) is not None:
+            shown["changeTracking"] = await self._changes(track).change(given["url"], result)
+        return shown
+
+    def _changes(self, track: Tracking) -> TrackedPages:
+        if track not in self._tracked:
+            self._tracked[track] = TrackedPages(self._call, track, until=self._job["created_at"])
+        return self._tracked[track]
 
 
 def address(call: DoorCall, path: str) -> str:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrapeyard.gateway.doors.door import ApiRefused, DoorCall
 from scrapeyard.gateway.doors.firecrawl.errors import refusal
-from scrapeyard.gateway.doors.firecrawl.progress import PAGE_ITEMS, document_of, job_of
+from scrapeyard.gateway.doors.firecrawl.progress import PAGE_ITEMS, JobDocuments, job_of
 from scrapeyard.gateway.http.doors import refuse
 from scrapeyard.gateway.http.paths import our_path
 
@@ -54,6 +54,7 @@ class WatchedJobTeller:
         self._job = job
         self._protocol = next(iter(scope.get("subprotocols") or ()), None)
         self._send = send
+        self._documents = JobDocuments(call, job)
         self._told = Numbers()
         """Of the items whose documents were sent."""
 
@@ -86,6 +87,7 @@ class WatchedJobTeller:
         while True:
             query = {"status": "success", "limit": PAGE_ITEMS} | ({"cursor": cursor} if cursor else {})
             page = (await self._call.api("GET", f"/api/jobs/{self._job['id']}/items", query=query)).json()
+            await self._documents.find_changes(page["items"])
             for item in page["items"]:
                 await self._document(item)
             if not (cursor := page["next_cursor"]):
@@ -94,7 +96,7 @@ class WatchedJobTeller:
 
     async def _document(self, item: dict[str, Any]) -> None:
         if self._told.add(item["number"]):
-            await self._tell(type="document", data=await document_of(self._call, self._job["id"], item))
+            await self._tell(type="document", data=await self._documents.document(item))
 
     async def _tell(self, **message: Any) -> None:
         await self._send({"type": "websocket.send", "text": msgspec.json.encode(message).decode()})
