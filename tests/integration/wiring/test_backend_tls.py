@@ -99,6 +99,27 @@ async def test_nats_is_verified(authority: Authority, real_servers: None) -> Non
                 await ping_nats(url, file)
 
 
+async def test_nats_tells_why_it_failed_while_it_tries_again() -> None:
+    hangs = asyncio.Event()
+
+    async def refuse_and_then_hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if hangs.is_set():
+                await reader.read()  # until the other side gives up
+        finally:
+            writer.close()
+
+    async with await asyncio.start_server(refuse_and_then_hang, "127.0.0.1") as server:
+        queue = NatsQueue(f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}", patience_seconds=1)
+        await queue.start()
+        hangs.set()
+        try:
+            with pytest.raises(QueueUnavailable, match=r"the queue does not answer: \w"):
+                await queue.ping()
+        finally:
+            await queue.stop()
+
+
 def database_url(port: int, options: str) -> str:
     return f"postgresql://postgres@127.0.0.1:{port}/postgres?{options}"
 

@@ -192,7 +192,6 @@ class NatsLink:
     async def _serve(self) -> None:
         """One connection, from its beginning to its end, which is always an exception."""
         self._lost = asyncio.get_running_loop().create_future()
-        self._why = ""
         client = Client()
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -202,6 +201,7 @@ class NatsLink:
                 await self._greet(client)
             self.max_payload = client.max_payload
             self._pauses = pauses()
+            self._why = ""  # until now it told whoever waited why the last one failed
             self._ready.set()
             self._outage.up(self)
             await self._lost
