@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,12 +26,19 @@ def run(ctx, port: int):
 
 
 @pytest.fixture
-def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+def readable() -> Iterator[Path]:
+    """A folder that every user can reach; those above `tmp_path` are private."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture
+def port(readable: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A TLS server on the loopback address, with a certificate of an authority that the operator trusts."""
     authority = trustme.CA()
-    tmp_path.chmod(0o755)
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    authority.cert_pem.write_to_path(readable / "ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(readable / "ca.pem"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(context)
     with socket.create_server(("localhost", 0)) as listener:

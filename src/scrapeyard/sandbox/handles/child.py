@@ -174,7 +174,7 @@ class Child:
         if not data:
             self._broken("")
             return False
-        if not self.pid:
+        if not self.pid and self.alive:
             self._learn_pid(ancillary)
         self._take(data)
         return True

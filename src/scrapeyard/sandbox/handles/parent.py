@@ -66,6 +66,8 @@ class ParentHandle:
         self.pid = 0
         self.used_at = time.monotonic()
         self.loaded: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._kind: str | None = None
+        """Of a script that was loaded before we knew its process."""
         self.waiting = 0
         """Callers that wait until it is loaded."""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -345,7 +347,18 @@ class ParentHandle:
         elif "exited" in message:
             self._on_exited(message)
 
+    def made(self, pid: int) -> None:
+        """The zygote has forked the process, which may have loaded the script before we are told."""
+        self.pid = pid
+        if not self.usable:
+            self.kill()
+        elif self._kind is not None and not self.loaded.done():
+            self._on_loaded(self._kind)
+
     def _on_loaded(self, kind: str) -> None:
+        if not self.pid:  # the zygote has not told it yet, and without it nobody can look
+            self._kind = kind
+            return
         if self._strays():
             message = "the script starts processes while it is loaded, which is not allowed"
             self.fail_all_runs(ExitReason.SCRAPER_INVALID, message)

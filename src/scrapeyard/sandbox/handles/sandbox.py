@@ -169,11 +169,9 @@ class ForkSandbox:
 
     def _on_told(self, _zygote: ZygoteHandle, message: dict[str, Any]) -> None:
         if "made" in message:
-            if (made := self._by_number.get(message["made"])) is not None:
-                made.pid = message["pid"]
-                if not made.usable:
-                    made.kill()
-                self._watch.add_parent(made)
+            if (parent := self._by_number.get(message["made"])) is not None:
+                parent.made(message["pid"])
+                self._watch.add_parent(parent)
         elif "gone" in message:
             self._forget(message["gone"], f"status {message['status']}")
         elif "failed" in message:
