@@ -121,6 +121,19 @@ async def test_a_watch_is_bounded(store: Store) -> None:
     assert await store.drift.watched() == ()
 
 
+async def test_what_the_store_does_not_take_is_written_later(store: Store) -> None:
+    watch = DriftWatch(store.drift)
+    for page in pages(2):
+        watch.note_result(ID, "1.0.0", URL, Raw(json.encode(page)))
+    await store.stop()
+    await watch.flush()
+    watch.note_result(ID, "1.0.0", URL, Raw(json.encode(product(2))))
+    await store.start()
+    await watch.flush()
+    await watch.flush()
+    assert [each.sketch.pages for each in await store.drift.watched(ID)] == [3]
+
+
 async def test_whoever_reads_by_a_pattern_is_called_when_it_drifts(store: Store) -> None:
     told: list[tuple[str, ...]] = []
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import DecodeError, Raw, json
 
 from scrapeyard.background import Background
-from scrapeyard.errors import StoreUnavailable
+from scrapeyard.errors import StoreUnavailable, StoreUncertain
 from scrapeyard.model.drift import Sight, sights_of
 from scrapeyard.store.ports.operations import DriftStore
 from scrapeyard.telemetry.events import get_log
@@ -90,22 +90,33 @@ class DriftWatch:
             await self.flush()
 
     async def flush(self) -> None:
-        """Add what was seen to the sketches. What the store does not take is dropped."""
-        pages, self._pages = self._pages, {}
-        told, self._on_drift = self._on_drift, {}
+        """Add what was seen to the sketches. What the store does not take waits for the next time."""
         now = self._clock()
         try:
-            for (subject, site, version), seen in pages.items():
-                begun = await self._store.observe(subject, site, version, seen, now)
-                if begun:
-                    log.warning("drift.begun", subject=subject, site=site, fields=", ".join(begun))
-                    if on_drift := told.get((subject, site, version)):
-                        await on_drift(begun)
+            for key in list(self._pages):
+                await self._write(key, now)
             if now - self._swept_at > _HOUR:
                 self._swept_at = now
                 await self._store.forget_before(now - _KEPT_SECONDS)
         except StoreUnavailable as error:
             log.warning("drift.not_written", error=error.message)
+
+    async def _write(self, key: _Key, now: float) -> None:
+        subject, site, version = key
+        seen, on_drift = self._pages.pop(key), self._on_drift.pop(key, None)
+        try:
+            begun = await self._store.observe(subject, site, version, seen, now)
+        except StoreUncertain:
+            raise  # perhaps written: no page counts twice
+        except StoreUnavailable:
+            self._pages[key] = [*seen, *self._pages.get(key, ())][:MOST_PAGES]
+            if on_drift is not None:
+                self._on_drift.setdefault(key, on_drift)
+            raise
+        if begun:
+            log.warning("drift.begun", subject=subject, site=site, fields=", ".join(begun))
+            if on_drift is not None:
+                await on_drift(begun)
 
 
 def host_of(url: str) -> str:
