@@ -459,7 +459,11 @@ def test_a_site_tells_what_it_answered_and_why_items_failed(person: Person) -> N
 
 
 def test_a_field_that_empties_is_shown_and_accepted(person: Person, api: httpx.Client) -> None:
-    until(lambda: api.get("/api/scrapers/lab/drifts/drift").json()["drifted"], "the drift is noticed")
+    def pages() -> int:
+        return sum(site["pages"] for site in api.get("/api/scrapers/lab/drifts/drift").json()["sites"])
+
+    until(lambda: pages() >= 130, "all pages are looked at")
+    assert api.get("/api/scrapers/lab/drifts/drift").json()["drifted"] == 1
     page = person.open("/scrapers/lab/drifts")
     page.get_by_role("tab", name="Drift ! 1").click()
     expect(person.row("price")).to_contain_text("emptied")
