@@ -193,12 +193,13 @@ class KafkaPartitions:
             self._commit(self._reader)
 
     def _commit(self, reader: KafkaReader) -> "asyncio.Future[Any]":
-        """Refused while the group moves partitions; then it is tried again."""
+        """Refused while the group moves partitions, perhaps for some of them only; then it is tried again."""
         offsets = self._take_dirty()
 
         def done(answer: "asyncio.Future[Any]") -> None:
-            if answer.result() is None:
-                for one in offsets:
+            told = answer.result()
+            for one in offsets if told is None else told:
+                if told is None or one.error is not None:
                     self._mark((one.topic, one.partition), RETRY_SECONDS)
 
         future = reader.call(lambda consumer: consumer.commit(offsets=offsets, asynchronous=False) if offsets else [])
