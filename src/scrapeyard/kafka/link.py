@@ -29,6 +29,7 @@ _FORBIDDEN = (
     KafkaError.INVALID_REPLICATION_FACTOR,
 )
 _WAIT_SECONDS = 0.05
+_END_SECONDS = 60.0
 PURGE_SECONDS = 1.0
 """How long a report of what was dropped before it was sent may take."""
 _FIRST: Any = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the library has no types for it
@@ -364,5 +365,5 @@ def tell(loop: asyncio.AbstractEventLoop, call: Any, *arguments: Any) -> None:
 
 
 async def ended(thread: threading.Thread) -> None:
-    """Wait for the end of a thread."""
-    await asyncio.to_thread(thread.join)
+    """Wait for the end of a thread, but not for ever: a library that hangs must not keep the process from ending."""
+    await asyncio.to_thread(thread.join, _END_SECONDS)

@@ -1,6 +1,7 @@
 """The partitions that this process reads: what came and was not handed out yet, and how far it was handed out."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -11,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from msgspec.structs import replace
 
 from scrapeyard.kafka.link import KafkaLink
-from scrapeyard.kafka.reader import KafkaReader
+from scrapeyard.kafka.reader import POLL_SECONDS, KafkaReader
 from scrapeyard.kafka.records import KafkaLost, Topic
 from scrapeyard.model import Delivery
 from scrapeyard.queues.messages import Unreadable, decode_delivery
@@ -21,6 +22,7 @@ MOST_BYTES = 4 * 1024 * 1024
 """A partition with more than this in memory is paused."""
 COMMIT_SECONDS = 0.1
 RETRY_SECONDS = 1.0
+LEAVE_SECONDS = 10.0
 SESSION_SECONDS = 10
 """The partitions of a process that was killed are given to others after this time."""
 Place = tuple[str, int]
@@ -68,6 +70,7 @@ class KafkaPartitions:
         reader, self._reader = self._reader, None
         if reader is not None:
             self._commit(reader)
+            reader.call(_leave)
             await reader.stop()
         self._topics.clear()
         self._here.clear()
@@ -272,3 +275,12 @@ class KafkaPartitions:
             return []
         waiting: Any = asyncio.run_coroutine_threadsafe(run(), loop)
         return list(waiting.result())
+
+
+def _leave(consumer: Consumer) -> None:
+    """Give the partitions back before the consumer is closed: in a library that closes, giving them back may never
+    return (librdkafka #4884), and one that closes as the group moves partitions may abort the process (#4312)."""
+    consumer.unsubscribe()
+    ends = time.monotonic() + LEAVE_SECONDS
+    while consumer.assignment() and time.monotonic() < ends:
+        consumer.poll(POLL_SECONDS)
