@@ -49,8 +49,9 @@ def real_servers(request: pytest.FixtureRequest) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays: the garbage collector need not look at it again and again."""
+    """What is loaded by now stays: the garbage collector need not look at it again and again, nor look so often."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 
