@@ -103,6 +103,16 @@ def test_arguments_become_the_input(root: Path) -> None:
     assert (kinds["pages"], kinds["since"]) == (["integer", "null"], ["string", "null"])
 
 
+def test_an_argument_that_a_subclass_fills_in_is_not_required(tmp_path: Path) -> None:
+    bases = "class Base(scrapy.Spider):\n    def __init__(self, url, *args, **kwargs): ...\n"
+    own = "    def __init__(self, shelf, *args, **kwargs):\n        super().__init__('http://site', *args, **kwargs)\n"
+    text = f"import scrapy\n{bases}class Own(Base):\n    name = 'own'\n{own}class Plain(Base):\n    name = 'plain'\n"
+    (tmp_path / "two.py").write_text(text)
+    found = {spider.name: input_schema(spider) for spider in read_project(tmp_path / "two.py").spiders}
+    assert (found["own"]["required"], found["plain"]["required"]) == (["shelf"], ["url"])
+    assert "url" in found["own"]["properties"]
+
+
 def test_settings_and_requirements_are_told(root: Path) -> None:
     project = read_project(root)
     told = {each.name: each.instead for each in settings_told(project)}

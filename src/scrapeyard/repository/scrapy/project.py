@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scrapeyard.errors import BadRequest
 from scrapeyard.repository.scrapy.reading import UNKNOWN, SourceClass, SourceTree, is_known, last_name
@@ -218,16 +218,21 @@ class _Spiders:
 
 
 def _arguments(chain: list[SourceClass]) -> Iterator[SpiderArgument]:
-    """Parameters of `__init__`, and what the spider asks itself for: `getattr(self, "tag", None)`."""
+    """Parameters of `__init__`, and what the spider asks itself for: `getattr(self, "tag", None)`.
+
+    Those of a base are not required if a class before it has an `__init__` of its own, which may fill them in.
+    """
     seen = set(_NOT_ARGUMENTS) | {name for each in chain for name in each.values}
     seen |= {function.name for each in chain for function in each.functions()}
+    made = False
     for each in chain:
-        for function in each.functions():
-            found = [*_parameters(function)] if function.name == "__init__" else []
-            for argument in (*found, *_asked(function)):
-                if argument.name not in seen:
-                    seen.add(argument.name)
-                    yield argument
+        own = [function for function in each.functions() if function.name == "__init__"]
+        asked = (argument for function in each.functions() for argument in _asked(function))
+        for argument in (*(found for function in own for found in _parameters(function)), *asked):
+            if argument.name not in seen:
+                seen.add(argument.name)
+                yield structs.replace(argument, required=argument.required and not made)
+        made = made or bool(own)
 
 
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[SpiderArgument]:
