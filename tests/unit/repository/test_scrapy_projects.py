@@ -233,6 +233,41 @@ def test_a_file_brings_what_it_imports_names_and_sets(tmp_path: Path) -> None:
     assert schema["properties"]["urls"]["type"] == ["array", "null", "string"]
 
 
+CLASSES = '{"ITEM_PIPELINES": {Clean: 1, __name__ + ".Own": 2, ImagesPipeline: 3}}'
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected", "notes"),
+    [
+        ("given = {'A': 1, **{'B': 2}}\n    CrawlerProcess(given)", {"A": 1, "B": 2}, 0),
+        (
+            "given = Settings()\n    given.set('A', 1)\n    given['B'] = 2\n    CrawlerProcess(given)",
+            {"A": 1, "B": 2},
+            0,
+        ),
+        ("s = get_project_settings()\n    s.update({'A': 1})\n    CrawlerRunner(settings=s)", {"A": 1}, 0),
+        ("CrawlerProcess(dict(A=1, B=time()))", {"A": 1}, 1),
+        ("CrawlerProcess(get_project_settings())", {}, 0),
+        ("CrawlerProcess(read())", {}, 1),
+        ("CrawlerProcess({'A': 1, **read()})", {"A": 1}, 1),
+        ("CrawlerProcess({'ITEM_PIPELINES': {read(): 1}})", {}, 1),
+        (
+            f"CrawlerProcess({CLASSES})",
+            {"ITEM_PIPELINES": {"one.Clean": 1, "one.Own": 2, "scrapy.pipelines.images.ImagesPipeline": 3}},
+            0,
+        ),
+    ],
+)
+def test_settings_of_a_file_are_read_where_it_makes_them(
+    tmp_path: Path, lines: str, expected: dict[str, object], notes: int
+) -> None:
+    start = "import scrapy\nfrom scrapy.pipelines.images import ImagesPipeline\nclass Clean: ...\n"
+    spider = "class One(scrapy.Spider):\n    name = 'one'\n"
+    (tmp_path / "one.py").write_text(f"{start}{spider}def main():\n    {lines}\n")
+    project = read_project(tmp_path / "one.py")
+    assert (project.settings, len(project.notes)) == (expected, notes)
+
+
 def _made(root: Path, requirements: str, spider: str = "", settings: str = "") -> SpiderProject:
     files = {
         "scrapy.cfg": "[settings]\ndefault = made.settings\n",

@@ -16,6 +16,8 @@ _MAX_CONFIG = 64 * 1024
 _MAX_BASES = 16
 _HINTS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
 _STARTERS = ("AsyncCrawlerProcess", "AsyncCrawlerRunner", "CrawlerProcess", "CrawlerRunner")
+_NO_CONSTANT = "the setting {key} of the file is no constant; set it in [config.settings]"
+_UNREAD = "some settings of the file cannot be read without running it; set them in [config.settings]"
 _NOT_ARGUMENTS = frozenset({"self", "cls", "name", "args", "kwargs"})
 
 
@@ -132,8 +134,8 @@ def _settings(tree: SourceTree, module: str) -> tuple[dict[str, Any], list[str]]
     own = tree.module_of(tree.only)
     given = tree.given_to(_STARTERS, own)
     known = {key: _renamed(value, own) for key, value in given.items() if isinstance(key, str) and is_known(value)}
-    left = [f"the setting {key} of the file is no constant; set it in [config.settings]" for key in given]
-    return known, [note for key, note in zip(given, left, strict=True) if key not in known]
+    left = [key for key in given if key not in known]
+    return known, [_UNREAD if key is UNKNOWN else _NO_CONSTANT.format(key=key) for key in left]
 
 
 def _renamed(value: Any, module: str) -> Any:

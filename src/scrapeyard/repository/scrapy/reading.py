@@ -111,15 +111,21 @@ class SourceTree:
         return known
 
     def given_to(self, names: tuple[str, ...], module: str) -> dict[Any, Any]:
-        """The table that a module gives to one of these calls: its first argument, or `settings=`."""
+        """The table that a module gives to one of these calls: its first argument, or `settings=`.
+
+        With what is set on the name that is given, in the same function: `settings.set("X", 1)`, `settings["X"] = 1`.
+        The table holds UNKNOWN under the key UNKNOWN if it, or a part of it, cannot be read.
+        """
         place = self.place(module)
         tree = self.tree(place) if place else None
-        for node in ast.walk(tree) if tree else ():
-            if isinstance(node, ast.Call) and last_name(node.func) in names:
-                named = [each.value for each in node.keywords if each.arg == "settings"]
-                value = value_of(next(iter([*node.args, *named]), None), self.constants(module))
-                if isinstance(value, dict):
-                    return value
+        for scope in _scopes(tree) if tree else ():
+            for node in own_nodes(scope):
+                if isinstance(node, ast.Call) and last_name(node.func) in names:
+                    named = [each.value for each in node.keywords if each.arg == "settings"]
+                    known = {**_named_in(tree), **self.constants(module)} if tree else {}
+                    for each in own_nodes(scope):
+                        assign(each, known)
+                    return _given(next(iter([*node.args, *named]), None), scope, known)
         return {}
 
     def classes(self) -> list[SourceClass]:
@@ -212,6 +218,8 @@ def value_of(node: ast.AST | None, known: dict[str, Any]) -> Any:
         return [value_of(each, known) for each in node.elts]
     if isinstance(node, ast.Dict):
         return _table(node, known)
+    if isinstance(node, ast.Call) and last_name(node.func) == "dict" and not node.args:
+        return {each.arg if each.arg else UNKNOWN: value_of(each.value, known) for each in node.keywords}
     if isinstance(node, ast.JoinedStr):
         return _joined(node, known)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -224,8 +232,82 @@ def value_of(node: ast.AST | None, known: dict[str, Any]) -> Any:
 
 
 def _table(node: ast.Dict, known: dict[str, Any]) -> dict[Any, Any]:
-    pairs = ((value_of(key, known), value_of(value, known)) for key, value in zip(node.keys, node.values, strict=True))
-    return {key: value for key, value in pairs if isinstance(key, str | int | float | bool)}
+    """A dictionary, with those that it takes in by `**`. A key that cannot be read is UNKNOWN."""
+    found: dict[Any, Any] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            inner = value_of(value, known)
+            found.update(inner if isinstance(inner, dict) else {UNKNOWN: UNKNOWN})
+        else:
+            read = value_of(key, known)
+            found[read if isinstance(read, str | int | float | bool) else UNKNOWN] = value_of(value, known)
+    return found
+
+
+def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """What a module or function holds, without the functions and classes in it."""
+    for node in ast.iter_child_nodes(scope):
+        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            yield node
+            yield from own_nodes(node)
+
+
+def _scopes(tree: ast.Module) -> Iterator[ast.AST]:
+    """The module and all functions in it."""
+    yield tree
+    yield from (node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))
+
+
+def _named_in(tree: ast.Module) -> dict[str, Any]:
+    """Classes of a script and what it imports, as Scrapy's settings name them: `__main__.Clean`."""
+    known: dict[str, Any] = {"__name__": "__main__"}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            known[node.name] = f"__main__.{node.name}"
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            known.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+    return known
+
+
+def _given(node: ast.AST | None, scope: ast.AST, known: dict[str, Any]) -> dict[Any, Any]:
+    """The settings that an expression stands for, with those that the scope sets on its name."""
+    if node is None:
+        return {}
+    value = {} if _is_made_empty(node, scope) else value_of(node, known)
+    found: dict[Any, Any] = dict(value) if isinstance(value, dict) else {UNKNOWN: UNKNOWN}
+    if isinstance(node, ast.Name):
+        for each in own_nodes(scope):
+            found.update(_set_on(node.id, each, known))
+    return found
+
+
+def _is_made_empty(node: ast.AST, scope: ast.AST) -> bool:
+    """Whether it is `Settings()` or `get_project_settings()`, or a name for that: a lone file has no project."""
+    made = [
+        each.value for each in own_nodes(scope) if isinstance(each, ast.Assign) and last_name(node) in _targets(each)
+    ]
+    calls = made if isinstance(node, ast.Name) else [node]
+    names = {last_name(each.func) for each in calls if isinstance(each, ast.Call) and not each.args}
+    return bool(names) and names <= {"Settings", "get_project_settings"}
+
+
+def _set_on(name: str, node: ast.AST, known: dict[str, Any]) -> dict[Any, Any]:
+    """What `NAME.set("X", 1)`, `NAME.update({…})`, `NAME.setdict({…})` or `NAME["X"] = 1` sets."""
+    if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Subscript):
+        return _pair(target.slice, node.value, known) if last_name(target.value) == name else {}
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or last_name(node.func.value) != name:
+        return {}
+    if node.func.attr == "set" and len(node.args) > 1:
+        return _pair(node.args[0], node.args[1], known)
+    if node.func.attr in ("update", "setdict") and node.args:
+        value = value_of(node.args[0], known)
+        return value if isinstance(value, dict) else {UNKNOWN: UNKNOWN}
+    return {}
+
+
+def _pair(key: ast.AST, value: ast.AST, known: dict[str, Any]) -> dict[Any, Any]:
+    name = value_of(key, known)
+    return {name if isinstance(name, str) else UNKNOWN: value_of(value, known)}
 
 
 def _joined(node: ast.JoinedStr, known: dict[str, Any]) -> Any:

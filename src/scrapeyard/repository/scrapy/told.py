@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from scrapeyard.repository.scrapy.project import SpiderProject
-from scrapeyard.repository.scrapy.reading import SourceTree, last_name, modules_of
+from scrapeyard.repository.scrapy.reading import SourceTree, is_known, last_name, modules_of
 
 REPLACED: Final = {
     "AWS_": "a run reaches no other storage: feeds and files become artifacts",
@@ -118,7 +118,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 def settings_told(project: SpiderProject) -> list[Setting]:
     """Each setting that the project or a spider sets, by name."""
     names = set(project.settings).union(*(spider.settings for spider in project.spiders))
-    told = [Setting(name=name, instead=_instead(name)) for name in sorted(map(str, names))]
+    told = [Setting(name=name, instead=_instead(name)) for name in sorted(each for each in names if is_known(each))]
     return [*told, *_far_feeds(project)]
 
 
