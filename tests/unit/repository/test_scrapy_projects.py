@@ -268,6 +268,9 @@ def test_settings_of_a_file_are_read_where_it_makes_them(
     assert (project.settings, len(project.notes)) == (expected, notes)
 
 
+PSYCOPG = "psycopg2-binary==2.9.6 ; sys_platform == 'linux'"
+
+
 def _made(root: Path, requirements: str, spider: str = "", settings: str = "") -> SpiderProject:
     files = {
         "scrapy.cfg": "[settings]\ndefault = made.settings\n",
@@ -292,12 +295,22 @@ def _made(root: Path, requirements: str, spider: str = "", settings: str = "") -
         ("scrapy>=2.5", ["scrapy>=2.5"]),
         ("Scrapy==2.8.0\nTwisted==22.10.0", ["Scrapy==2.8.0", "Twisted==22.10.0", "w3lib<2.4"]),
         ("pywin32==306\nscrapy==2.19.0\ntwisted-iocpsupport==1.0.4", ["scrapy==2.19.0"]),
+        ("scrapy==2.19.0\npkg-resources==0.0.0\nmysqlclient>=1.4", ["scrapy==2.19.0"]),
+        ("scrapy @ file:///conda\nTwisted==20.3.0\nlxml==4.6.3\nsix==1.16.0", ["scrapy==2.19.*", "six==1.16.0"]),
+        ("scrapy==2.19.0\nlxml==4.6.3\npandas==2.2.3", ["scrapy==2.19.0", "lxml>=4.6.3", "pandas==2.2.3"]),
+        ("scrapy==2.19.0\npsycopg2==2.9.6 ; sys_platform == 'linux'", ["scrapy==2.19.0", PSYCOPG]),
     ],
 )
 def test_pins_that_cannot_be_installed_are_replaced(tmp_path: Path, given: str, expected: list[str]) -> None:
     requirements, notes = requirements_of(_made(tmp_path, given))
     assert requirements == expected
-    assert bool(notes) == (expected[0] not in given or "pywin32" in given)
+    assert bool(notes) == (given.splitlines() != expected[: len(given.splitlines())])
+
+
+def test_a_list_that_powershell_wrote_is_read(tmp_path: Path) -> None:
+    _made(tmp_path, "")
+    (tmp_path / "requirements.txt").write_bytes("Scrapy==2.19.0\r\nsix==1.16.0\r\n".encode("utf-16"))
+    assert requirements_of(read_project(tmp_path)) == (["Scrapy==2.19.0", "six==1.16.0"], [])
 
 
 def test_packages_of_settings_are_required(tmp_path: Path) -> None:

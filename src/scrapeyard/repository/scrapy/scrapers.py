@@ -1,5 +1,6 @@
 """Writes a scraper for each spider of a project: the project's code as it is, a script that runs it, a manifest."""
 
+import codecs
 import json
 import re
 import shutil
@@ -48,7 +49,29 @@ PROJECT: Final = "project"
 _REQUIREMENTS: Final = "requirements.txt"
 _BOUND: Final = re.compile(r"(===|==|~=|<=|>=|!=|<|>)\s*([0-9][^\s,;)]*)")
 """An operator of a requirement and its version."""
+_PIN: Final = re.compile(r"===?\s*([0-9]+(?:\.[0-9]+)*)(?=\s*(?:;|$))")
+"""A pin on one whole version."""
 _WINDOWS: Final = frozenset({"pypiwin32", "pywin32", "pywin32-ctypes", "pywinpty", "twisted-iocpsupport", "wmi"})
+_UNBUILT: Final = {
+    **dict.fromkeys(sorted(_WINDOWS), "is for Windows"),
+    **dict.fromkeys(("appnope", "pyobjc", "pyobjc-core"), "is for macOS"),
+    **dict.fromkeys(("mysqlclient", "mysql-python"), "has to be compiled, which is not done here"),
+    **dict.fromkeys(("pkg-resources", "python"), "is no package that can be installed"),
+}
+"""Packages that no environment can have, which a list written by `pip freeze` names nevertheless."""
+_BINARY: Final = {"psycopg2": "psycopg2-binary"}
+"""Packages that have to be compiled → the same, compiled."""
+_FIRST: Final = {
+    "cffi": (1, 15, 1),
+    "lxml": (4, 9, 2),
+    "numpy": (1, 23, 2),
+    "pandas": (1, 5, 1),
+    "pillow": (9, 3),
+    "protego": (0, 2),
+    "pydispatcher": (2, 0, 6),
+    "zope-interface": (5, 5, 1),
+}
+"""The first versions that this Python can install without compiling; a pin on an earlier one is a lower bound."""
 _MAX_LIST: Final = 256 * 1024
 _MAX_LINE: Final = 2000
 _BROUGHT: Final = frozenset(
@@ -258,9 +281,12 @@ def requirements_of(project: SpiderProject) -> tuple[list[str], list[str]]:
         oldest = f"scrapy=={_OLDEST[0]}.{_OLDEST[1]}.*"
         notes.append(f"{ancient[0]} is replaced by {oldest}, the oldest that runs here, with the packages it brings")
         found = [oldest, *(each for each in found if each not in ancient and _name(each) not in _STACK)]
+    if "scrapy" not in map(_name, found):
+        if left := [each for each in found if _name(each) in _STACK]:
+            notes.append(f"{left[0]} and the like are left out: no Scrapy is named, and the newest brings its own")
+        found = [SCRAPY, *(each for each in found if each not in left)]
+    found = [_installable(each, notes.append) for each in found]
     names = {_name(each) for each in found}
-    if "scrapy" not in names:
-        found.insert(0, SCRAPY)
     if any(_name(each) == "scrapy" and _newest(each) <= _OLD for each in found):
         found += [each for each in _COMPANIONS if _name(each) not in names]
     found += _missing(project, names, notes)
@@ -286,7 +312,7 @@ def _stated(root: Path) -> Iterator[str]:
     """Lines of requirements.txt, here or above, or else the dependencies of pyproject.toml."""
     for place in (root / _REQUIREMENTS, root.parent / _REQUIREMENTS):
         if place.is_file():
-            whole = place.read_bytes()[:_MAX_LIST].decode("utf-8-sig", "replace").replace("\\\n", " ")
+            whole = _decoded(place.read_bytes()[:_MAX_LIST]).replace("\\\n", " ")
             yield from (line.partition(" #")[0].partition(" --")[0].strip() for line in whole.splitlines())
             return
     place = root / "pyproject.toml"
@@ -298,17 +324,40 @@ def _stated(root: Path) -> Iterator[str]:
         yield from map(str, table.get("project", {}).get("dependencies", ()))
 
 
+def _decoded(raw: bytes) -> str:
+    """UTF-8, or UTF-16 as PowerShell's `pip freeze > requirements.txt` writes it."""
+    wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return raw.decode("utf-16" if wide else "utf-8-sig", "replace")
+
+
 def _requirement(text: str, note: Callable[[str], None]) -> str:
     if not text or text.startswith("#"):
         return ""
-    if _name(text) in _WINDOWS:
-        note(f"a requirement is left out: {text[:200]}, which is for Windows")
+    name = _name(text)
+    if name in _UNBUILT:
+        note(f"a requirement is left out: {text[:200]}, which {_UNBUILT[name]}")
         return ""
     try:
         return check_requirement(text, Place(_REQUIREMENTS, "line"))
     except ScraperInvalid as error:
         note(f"a requirement is left out: {error.message}")
         return ""
+
+
+def _installable(requirement: str, note: Callable[[str], None]) -> str:
+    """The requirement, or one that fits this Python without compiling."""
+    fits = _compiled(_name(requirement), requirement)
+    if fits != requirement:
+        note(f"{requirement} has to be compiled, which is not done here: {fits} is taken")
+    return fits
+
+
+def _compiled(name: str, requirement: str) -> str:
+    found = re.sub(r"[A-Za-z0-9._-]+", _BINARY[name], requirement, count=1) if name in _BINARY else requirement
+    pin = _PIN.search(found)
+    if pin is None or name not in _FIRST or tuple(map(int, pin[1].split("."))) >= _FIRST[name]:
+        return found
+    return found.replace(pin[0], f">={pin[1]}", 1)
 
 
 def _name(requirement: str) -> str:
