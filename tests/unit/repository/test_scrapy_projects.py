@@ -313,6 +313,33 @@ def test_a_list_that_powershell_wrote_is_read(tmp_path: Path) -> None:
     assert requirements_of(read_project(tmp_path)) == (["Scrapy==2.19.0", "six==1.16.0"], [])
 
 
+POETRY = """[tool.poetry.dependencies]
+python = "^3.10"
+scrapy = "^2.16"
+price-parser = "^0.3.4"
+w3lib = "~2.2.1"
+six = "1.16.0"
+itemloaders = "*"
+extruct = {version = ">=0.13,<1", extras = ["cli"]}
+own = {git = "https://example.com/own"}
+"""
+PIPFILE = '[packages]\nscrapy = "==2.19.0"\nitemloaders = "*"\n[dev-packages]\npytest = "*"\n'
+
+
+def test_dependencies_of_poetry_and_pipfile_are_read(tmp_path: Path) -> None:
+    root = _made(tmp_path / "made", "").root
+    (root / "requirements.txt").unlink()
+    (tmp_path / "pyproject.toml").write_text(POETRY)
+    requirements, notes = requirements_of(read_project(root))
+    assert requirements == [
+        *("scrapy>=2.16,<3", "price-parser>=0.3.4,<0.4", "w3lib>=2.2.1,<2.3", "six==1.16.0", "itemloaders"),
+        "extruct[cli]>=0.13,<1",
+    ]
+    assert [note for note in notes if "own @" not in note] == []
+    (root / "Pipfile").write_text(PIPFILE)
+    assert requirements_of(read_project(root)) == (["scrapy==2.19.0", "itemloaders"], [])
+
+
 def test_packages_of_settings_are_required(tmp_path: Path) -> None:
     settings = (
         'ITEM_PIPELINES = {"scrapy.pipelines.images.ImagesPipeline": 1, "made.pipelines.Own": 2}\n'

@@ -1,13 +1,11 @@
 """Writes a scraper for each spider of a project: the project's code as it is, a script that runs it, a manifest."""
 
-import codecs
 import json
 import re
 import shutil
 import sys
 import tempfile
-import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +18,7 @@ from scrapeyard.repository.manifest.requirements import check_requirement
 from scrapeyard.repository.manifest.values import Place
 from scrapeyard.repository.scrapy.project import ProjectSpider, SpiderArgument, SpiderProject
 from scrapeyard.repository.scrapy.reading import project_files
+from scrapeyard.repository.scrapy.stated import REQUIREMENTS, stated
 from scrapeyard.repository.scrapy.told import (
     GONE,
     NETWORK,
@@ -46,7 +45,6 @@ _STACK: Final = frozenset(
 _COMPANIONS: Final = ("twisted<25.5", "w3lib<2.4")
 """With later versions of these, Scrapy before 2.15 cannot even be imported."""
 PROJECT: Final = "project"
-_REQUIREMENTS: Final = "requirements.txt"
 _BOUND: Final = re.compile(r"(===|==|~=|<=|>=|!=|<|>)\s*([0-9][^\s,;)]*)")
 """An operator of a requirement and its version."""
 _PIN: Final = re.compile(r"===?\s*([0-9]+(?:\.[0-9]+)*)(?=\s*(?:;|$))")
@@ -72,7 +70,6 @@ _FIRST: Final = {
     "zope-interface": (5, 5, 1),
 }
 """The first versions that this Python can install without compiling; a pin on an earlier one is a lower bound."""
-_MAX_LIST: Final = 256 * 1024
 _MAX_LINE: Final = 2000
 _BROUGHT: Final = frozenset(
     {
@@ -275,7 +272,7 @@ def _copied(project: SpiderProject) -> Iterable[Path]:
 def requirements_of(project: SpiderProject) -> tuple[list[str], list[str]]:
     """The packages that the project says it needs, with Scrapy; and notes about those that it does not say."""
     notes: list[str] = []
-    found = [each for text in _stated(project.root) if (each := _requirement(text, notes.append))]
+    found = [each for text in stated(project.root) if (each := _requirement(text, notes.append))]
     ancient = [each for each in found if _name(each) == "scrapy" and _newest(each) < _OLDEST]
     if ancient:
         oldest = f"scrapy=={_OLDEST[0]}.{_OLDEST[1]}.*"
@@ -308,28 +305,6 @@ def _newest(requirement: str) -> tuple[int, int]:
     return min(bounds)
 
 
-def _stated(root: Path) -> Iterator[str]:
-    """Lines of requirements.txt, here or above, or else the dependencies of pyproject.toml."""
-    for place in (root / _REQUIREMENTS, root.parent / _REQUIREMENTS):
-        if place.is_file():
-            whole = _decoded(place.read_bytes()[:_MAX_LIST]).replace("\\\n", " ")
-            yield from (line.partition(" #")[0].partition(" --")[0].strip() for line in whole.splitlines())
-            return
-    place = root / "pyproject.toml"
-    if place.is_file():
-        try:
-            table = tomllib.loads(place.read_bytes()[:_MAX_LIST].decode("utf-8", "replace"))
-        except tomllib.TOMLDecodeError:
-            return
-        yield from map(str, table.get("project", {}).get("dependencies", ()))
-
-
-def _decoded(raw: bytes) -> str:
-    """UTF-8, or UTF-16 as PowerShell's `pip freeze > requirements.txt` writes it."""
-    wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return raw.decode("utf-16" if wide else "utf-8-sig", "replace")
-
-
 def _requirement(text: str, note: Callable[[str], None]) -> str:
     if not text or text.startswith("#"):
         return ""
@@ -338,7 +313,7 @@ def _requirement(text: str, note: Callable[[str], None]) -> str:
         note(f"a requirement is left out: {text[:200]}, which {_UNBUILT[name]}")
         return ""
     try:
-        return check_requirement(text, Place(_REQUIREMENTS, "line"))
+        return check_requirement(text, Place(REQUIREMENTS, "line"))
     except ScraperInvalid as error:
         note(f"a requirement is left out: {error.message}")
         return ""
