@@ -177,6 +177,32 @@ def test_a_file_is_a_project_without_its_neighbours(tmp_path: Path) -> None:
     assert _names(read_project(tmp_path)) == ["One!", "two"]
 
 
+def test_a_project_is_found_from_above_and_from_within(tmp_path: Path) -> None:
+    root = _made(tmp_path / "a" / "b" / "c", "", settings="BOT_NAME = 'deep'").root
+    for place in (tmp_path, root, root / "made", root / "made" / "spiders"):
+        assert (read_project(place).name, read_project(place).settings_module) == ("deep", "made.settings")
+    alone = read_project(root / "made" / "spiders" / "one.py")
+    assert alone.settings_module == ""
+    assert alone.notes == (f"the settings of the project {root} are not used: import that folder to have them",)
+    (root / "scrapy.cfg").unlink()
+    without = read_project(root)
+    assert without.modules == ("made.spiders.one",)
+    assert without.notes[0] == "there is no scrapy.cfg, so made/settings.py is not used"
+
+
+def test_spiders_are_found_where_scrapy_finds_them(tmp_path: Path) -> None:
+    spider = "import scrapy\nclass Old(scrapy.Spider):\n    name = 'old'\n"
+    root = _made(tmp_path, "").root
+    for folder in ("kept", "kept/deep", "old/deep"):
+        (root / "made" / "spiders" / folder).mkdir(parents=True)
+        (root / "made" / "spiders" / folder / "__init__.py").write_text("")
+    (root / "made" / "spiders" / "old" / "deep" / "old.py").write_text(spider)
+    (root / "made" / "spiders" / "kept" / "deep" / "kept.py").write_text(spider.replace("old", "kept"))
+    project = read_project(root)
+    assert _names(project) == ["kept", "one"]
+    assert project.notes[1:] == ("made/spiders/old has no __init__.py, so Scrapy does not look into it",)
+
+
 @pytest.mark.parametrize("name", ["", "…", "builtin", "---"])
 def test_some_names_are_no_ids(name: str) -> None:
     with pytest.raises(BadRequest):

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.repository.scrapy.reading import UNKNOWN, SourceClass, SourceTree, is_known, last_name
+from scrapeyard.repository.scrapy.reading import UNKNOWN, SourceClass, SourceTree, is_known, last_name, project_files
 
 CONFIG = "scrapy.cfg"
 _MAX_CONFIG = 64 * 1024
@@ -58,7 +58,7 @@ class SpiderProject(Struct, frozen=True, kw_only=True):
 
 
 def read_project(path: Path, settings_module: str = "") -> SpiderProject:
-    """The project in a folder with `scrapy.cfg`, or below one; a single file with spiders is a project too.
+    """The project in a folder with `scrapy.cfg`, or one that holds it, or lies in it; a file with spiders is one too.
 
     `settings_module` is for a folder without `scrapy.cfg`, as an egg is. Raises BadRequest if there is no spider.
     """
@@ -72,14 +72,19 @@ def read_project(path: Path, settings_module: str = "") -> SpiderProject:
 
 
 def _root(path: Path) -> Path:
-    """The folder with `scrapy.cfg`: this one, the only one below it, or this one without."""
+    """The folder with `scrapy.cfg`: this one, the only one below it, the nearest above it, or this one without."""
     if (path / CONFIG).is_file():
         return path
-    found = [each.parent for each in sorted(path.glob(f"*/{CONFIG}")) + sorted(path.glob(f"*/*/{CONFIG}"))]
+    found = [each.parent for each in project_files(path) if each.name == CONFIG]
     if len(found) > 1:
         names = ", ".join(str(each) for each in found[:5])
         raise BadRequest(f"{path} has several projects; name one: {names}")
-    return found[0] if found else path
+    return found[0] if found else _above(path) or path
+
+
+def _above(path: Path) -> Path | None:
+    """The nearest folder above with `scrapy.cfg`, where Scrapy looks for it too."""
+    return next((folder for folder in path.resolve().parents if (folder / CONFIG).is_file()), None)
 
 
 def _settings_module(root: Path) -> str:
@@ -106,12 +111,14 @@ def _read(tree: SourceTree, module: str, modules: tuple[str, ...], name: str) ->
         raise BadRequest(f"{root}: the settings module {module} of {CONFIG} is not there")
     settings, unknown = _settings(tree, module)
     found = modules or _spider_modules(tree, module, settings)
-    reader = _Spiders(tree, found)
+    reader = _Spiders(tree, found, named=bool(module))
     spiders = tuple(reader.read())
     if not spiders:
         raise BadRequest(
             f"{root}: no spider found in {', '.join(found) or 'its files'}: a class with a constant `name`"
         )
+    if not module:
+        found = tuple(dict.fromkeys(spider.module for spider in spiders))
     bot = settings.get("BOT_NAME")
     return SpiderProject(
         root=root,
@@ -121,8 +128,17 @@ def _read(tree: SourceTree, module: str, modules: tuple[str, ...], name: str) ->
         modules=found,
         settings=settings,
         spiders=spiders,
-        notes=(*unknown, *reader.notes),
+        notes=(*unknown, *_unused(tree, module), *reader.notes),
     )
+
+
+def _unused(tree: SourceTree, module: str) -> list[str]:
+    """Notes of settings that are there and not taken, for want of a `scrapy.cfg` that names them."""
+    if tree.only is not None:
+        above = _above(tree.only)
+        return [f"the settings of the project {above} are not used: import that folder to have them"] if above else []
+    names = [path.relative_to(tree.root).as_posix() for path in tree.files() if path.name == "settings.py"]
+    return [f"there is no {CONFIG}, so {name} is not used" for name in names if not module]
 
 
 def _settings(tree: SourceTree, module: str) -> tuple[dict[str, Any], list[str]]:
@@ -163,13 +179,18 @@ def _spider_modules(tree: SourceTree, module: str, settings: dict[str, Any]) -> 
 class _Spiders:
     """Finds the spiders among the classes of a project."""
 
-    def __init__(self, tree: SourceTree, modules: tuple[str, ...]) -> None:
+    def __init__(self, tree: SourceTree, modules: tuple[str, ...], *, named: bool) -> None:
+        """`named` says that settings name these modules, below which Scrapy looks into packages alone."""
         self._classes = tree.classes()
         self._by_name = {found.node.name: found for found in self._classes}
-        files = [path for module in modules for path in tree.below(module)]
+        below = [path for module in modules for path in tree.below(module)]
+        closed = {path: tree.no_packages(path, modules) if named else [] for path in below}
+        files = [path for path in below if not closed[path]]
         self._places = {tree.module_of(path) for path in files}
         unread = [path.relative_to(tree.root).as_posix() for path in files if tree.tree(path) is None]
         self.notes = [f"{name} is no Python 3 that can be read: its spiders are left out" for name in unread]
+        folders = sorted({folder.relative_to(tree.root).as_posix() for found in closed.values() for folder in found})
+        self.notes += [f"{name} has no __init__.py, so Scrapy does not look into it" for name in folders]
 
     def read(self) -> Iterator[ProjectSpider]:
         """Each name once, as Scrapy does: the last class of a name is taken."""

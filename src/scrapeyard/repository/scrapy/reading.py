@@ -89,6 +89,12 @@ class SourceTree:
         place = self.place(module)
         return [path for path in self.files() if path == place or folder in path.parents]
 
+    def no_packages(self, path: Path, modules: tuple[str, ...]) -> list[Path]:
+        """The folders between one of these modules and the file that are no packages."""
+        tops = {self.root.joinpath(*module.split(".")) for module in modules}
+        folders = [folder for folder in path.parents if any(top in folder.parents for top in tops)]
+        return [folder for folder in folders if not (folder / "__init__.py").is_file()]
+
     def module_of(self, path: Path) -> str:
         """The name that imports this file."""
         parts = list(path.relative_to(self.root).with_suffix("").parts)
