@@ -209,6 +209,15 @@ def test_some_names_are_no_ids(name: str) -> None:
         slug(name)
 
 
+def test_spiders_whose_names_are_no_ids_get_others(tmp_path: Path) -> None:
+    names = {"One": "quotes", "Two": "Quotes", "Three": "名言", "Four": "…", "Five": "quotes!"}
+    spiders = "".join(f"class {each}(scrapy.Spider):\n    name = {name!r}\n" for each, name in names.items())
+    (tmp_path / "one.py").write_text(f"import scrapy\n{spiders}")
+    done = write_scrapers(read_project(tmp_path / "one.py"), tmp_path / "to")
+    assert done.scrapers == ("one/quotes", "one/quotes-2", "one/spider-three", "one/spider-four", "one/quotes-3")
+    assert "'名言'" in (done.folders[2] / "scraper.py").read_text()
+
+
 LONE = """
 import os
 import scrapy
@@ -273,7 +282,8 @@ CLASSES = '{"ITEM_PIPELINES": {Clean: 1, __name__ + ".Own": 2, ImagesPipeline: 3
         ),
         ("s = get_project_settings()\n    s.update({'A': 1})\n    CrawlerRunner(settings=s)", {"A": 1}, 0),
         ("CrawlerProcess(dict(A=1, B=time()))", {"A": 1}, 1),
-        ("CrawlerProcess(get_project_settings())", {}, 0),
+        ("p = CrawlerProcess(get_project_settings())\n    p.crawl(One)", {}, 0),
+        ("p = CrawlerProcess({'A': 1})\n    p.crawl(One, tag='humor')", {"A": 1}, 1),
         ("CrawlerProcess(read())", {}, 1),
         ("CrawlerProcess({'A': 1, **read()})", {"A": 1}, 1),
         ("CrawlerProcess({'ITEM_PIPELINES': {read(): 1}})", {}, 1),

@@ -151,7 +151,10 @@ def _settings(tree: SourceTree, module: str) -> tuple[dict[str, Any], list[str]]
     given = tree.given_to(_STARTERS, own)
     known = {key: _renamed(value, own) for key, value in given.items() if isinstance(key, str) and is_known(value)}
     left = [key for key in given if key not in known]
-    return known, [_UNREAD if key is UNKNOWN else _NO_CONSTANT.format(key=key) for key in left]
+    notes = [_UNREAD if key is UNKNOWN else _NO_CONSTANT.format(key=key) for key in left]
+    if arguments := tree.crawled_with(own):
+        notes.append(f"the file gives arguments to crawl(): {', '.join(arguments)}; give them to the run as its input")
+    return known, notes
 
 
 def _renamed(value: Any, module: str) -> Any:

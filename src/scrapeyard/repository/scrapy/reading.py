@@ -134,6 +134,15 @@ class SourceTree:
                     return _given(next(iter([*node.args, *named]), None), scope, known)
         return {}
 
+    def crawled_with(self, module: str) -> list[str]:
+        """The names of the arguments that a module gives to `crawl(Spider, …)`, sorted; `*` for one without a name."""
+        place = self.place(module)
+        tree = self.tree(place) if place else None
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree else []
+        crawls = [node for node in calls if isinstance(node.func, ast.Attribute) and node.func.attr == "crawl"]
+        names = {each.arg or "*" for node in crawls for each in node.keywords}
+        return sorted(names | {"*" for node in crawls if len(node.args) > 1})
+
     def classes(self) -> list[SourceClass]:
         """Every class at the top level of a module."""
         return [found for path in self.files() for found in self._classes(path)]

@@ -1,5 +1,6 @@
 """Writes a scraper for each spider of a project: the project's code as it is, a script that runs it, a manifest."""
 
+import itertools
 import json
 import re
 import shutil
@@ -149,9 +150,7 @@ def write_scrapers(
     Raises BadRequest if a folder is already there, unless `replace`; nothing is written then. Raises OSError.
     """
     site = slug(site or project.name)
-    names = {spider.name: slug(spider.name) for spider in project.spiders}
-    if len(set(names.values())) < len(names):
-        raise BadRequest(f"the names of the spiders are equal as ids: {', '.join(sorted(names))}; rename one")
+    names = _ids(project)
     folders = [target / site / names[spider.name] for spider in project.spiders]
     if taken := [folder for folder in folders if folder.exists() and not replace]:
         raise BadRequest(f"{taken[0]} is already there; choose another folder, or replace it with --force")
@@ -161,6 +160,21 @@ def write_scrapers(
         _write(project, folder, files)
     ids = tuple(f"{site}/{names[spider.name]}" for spider in project.spiders)
     return Imported(folders=tuple(folders), scrapers=ids, notes=(*project.notes, *notes, *imports_told(project)))
+
+
+def _ids(project: SpiderProject) -> dict[str, str]:
+    """The last part of each spider's id: its name, or its class if nothing is left of that, numbered if it is taken."""
+    found: dict[str, str] = {}
+    for spider in project.spiders:
+        try:
+            name = slug(spider.name)
+        except BadRequest:
+            name = slug(f"spider-{spider.class_name}")
+        numbered = (f"{name[:60]}-{number}" for number in itertools.count(2))
+        found[spider.name] = next(
+            each for each in (name, *itertools.islice(numbered, len(found))) if each not in found.values()
+        )
+    return found
 
 
 def slug(text: str) -> str:
