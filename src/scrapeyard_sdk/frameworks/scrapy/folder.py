@@ -59,12 +59,14 @@ def _lay_out(project: Path, place: Path) -> None:
 async def keep_files(ctx: Context, project: Path, beside: frozenset[str]) -> None:
     """Store what the crawl wrote: a file under its name, a folder as `NAME.zip`. Warns of what cannot be stored.
 
-    Also what it wrote above the project's folder, except what was there before: `beside`.
+    Also what it wrote above the project's folder, except what was there before, `beside`, and what is hidden, as the
+    caches of libraries in the home folder are.
     """
     groups: dict[str, list[Path]] = {}
     for path in (path for path in sorted(Path.cwd().rglob("*")) if _is_new(path, project)):
         groups.setdefault(path.relative_to(Path.cwd()).parts[0], []).append(path)
-    for top in (path for path in sorted(Path.cwd().parent.iterdir()) if path.name not in beside):
+    above = [path for path in sorted(Path.cwd().parent.iterdir()) if path.name not in beside]
+    for top in (path for path in above if not path.name.startswith(".")):
         written = [top] if top.is_file() else [path for path in sorted(top.rglob("*")) if path.is_file()]
         groups.setdefault(top.name, []).extend(path for path in written if not path.is_symlink())
     for number, (name, files) in enumerate(groups.items()):
