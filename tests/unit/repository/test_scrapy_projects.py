@@ -376,6 +376,21 @@ def test_dependencies_of_poetry_and_pipfile_are_read(tmp_path: Path) -> None:
     assert requirements_of(read_project(root)) == (["scrapy==2.19.0", "itemloaders"], [])
 
 
+def test_modules_beside_the_project_come_with_it(tmp_path: Path) -> None:
+    spider = "from misc.log import info\nimport helpers, absent, yaml, scrapy"
+    _made(tmp_path / "made", "scrapy", spider)
+    for name in ("misc/log.py", "misc/.env", "helpers.py", "other.py", "yaml.py", "absent/x.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "made" / "misc").symlink_to(tmp_path / "misc")
+    done = write_scrapers(read_project(tmp_path / "made"), tmp_path / "to")
+    place = done.folders[0] / "project"
+    copied = {path.relative_to(place).as_posix() for path in place.rglob("*.*")}
+    assert {"misc/log.py", "helpers.py", "made/spiders/one.py"} <= copied
+    assert not {name for name in copied if name.startswith(("other", "yaml", "absent", "misc/.env"))}
+    assert "made/spiders/one.py imports misc, which is beside the project's folder: it is copied too" in done.notes
+
+
 def test_packages_of_settings_are_required(tmp_path: Path) -> None:
     settings = (
         'ITEM_PIPELINES = {"scrapy.pipelines.images.ImagesPipeline": 1, "made.pipelines.Own": 2}\n'

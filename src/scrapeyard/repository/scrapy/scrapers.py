@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from scrapeyard.repository.scrapy.told import (
     GONE,
     NETWORK,
     PACKAGES,
+    beside,
     imports_of,
     imports_told,
     settings_modules,
@@ -267,20 +268,27 @@ def copy_project(project: SpiderProject, target: Path) -> None:
     """The project's files as they are. Raises BadRequest for more than a scraper may have."""
     target.mkdir(parents=True)
     total = 0
-    for number, path in enumerate(_copied(project), 1):
+    for number, (path, name) in enumerate(_copied(project), 1):
         total += path.stat().st_size
         if number > MAX_FILES - 10 or total > MAX_BYTES:
             most = f"{MAX_FILES - 10} files and {MAX_BYTES >> 20} MB"
             raise BadRequest(f"{project.root}: a project has at most {most}; move away what it does not need")
-        place = target / path.relative_to(project.root)
+        place = target / name
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place)
 
 
-def _copied(project: SpiderProject) -> Iterable[Path]:
-    """All files; of a project that is one file, that file with the modules it imports and the files it names."""
+def _copied(project: SpiderProject) -> Iterator[tuple[Path, Path]]:
+    """All files with their names in the copy, and the modules beside the project that it imports.
+
+    Of a project that is one file: that file, the modules that it imports and the files that it names.
+    """
     tree = project.tree
-    return project_files(project.root) if tree.only is None else [*tree.files(), *tree.named_files()]
+    own = project_files(project.root) if tree.only is None else [*tree.files(), *tree.named_files()]
+    yield from ((path, path.relative_to(project.root)) for path in own)
+    for place in beside(project).values():
+        found = project_files(place) if place.is_dir() else [place]
+        yield from ((path, path.relative_to(place.parent)) for path in found)
 
 
 def requirements_of(project: SpiderProject) -> tuple[list[str], list[str]]:
@@ -357,6 +365,7 @@ def _missing(project: SpiderProject, names: set[str], notes: list[str]) -> list[
     """Packages for modules that the code imports and that are not stated. Unknown modules are only noted."""
     added: list[str] = []
     tops = {path.relative_to(project.root).parts[0].removesuffix(".py") for path in project.tree.files()}
+    near = beside(project)
     for module, file in imports_of(project.tree).items():
         if module in NETWORK:
             notes.append(f"{file} imports {module}: a run has no network of its own, so connections fail there")
@@ -368,8 +377,8 @@ def _missing(project: SpiderProject, names: set[str], notes: list[str]) -> list[
         if module in PACKAGES:
             added.append(package)
             notes.append(f"{file} imports {module}: {package} is added to the requirements")
-        elif (project.root.parent / module).is_dir() or (project.root.parent / f"{module}.py").is_file():
-            notes.append(f"{file} imports {module}, which is not in the project's folder: copy it there")
+        elif module in near:
+            notes.append(f"{file} imports {module}, which is beside the project's folder: it is copied too")
         else:
             notes.append(f"{file} imports {module}: add its package to the requirements of the manifest")
     for module, setting in settings_modules(project).items():

@@ -2,7 +2,9 @@
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
@@ -141,6 +143,26 @@ def imports_of(tree: SourceTree) -> dict[str, str]:
     found: dict[str, str] = {}
     for module, file in _modules(tree).items():
         found.setdefault(module.partition(".")[0], file)
+    return found
+
+
+def beside(project: SpiderProject) -> dict[str, Path]:
+    """Modules that the project imports from the folder above its own, with their files or folders.
+
+    Some projects add that folder to `sys.path`, or have a link to it. A module with the name of a package that is known
+    here is that package.
+    """
+    if project.tree.only is not None:
+        return {}
+    own = {path.relative_to(project.root).parts[0].removesuffix(".py") for path in project.tree.files()}
+    above = project.root.resolve().parent
+    found: dict[str, Path] = {}
+    for module in imports_of(project.tree).keys() - own - PACKAGES.keys() - sys.stdlib_module_names - {"scrapy", ""}:
+        file, folder = above / f"{module}.py", above / module
+        if file.is_file():
+            found[module] = file
+        elif folder.is_dir() and any(folder.glob("*.py")):
+            found[module] = folder
     return found
 
 
