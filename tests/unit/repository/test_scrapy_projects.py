@@ -391,6 +391,36 @@ def test_modules_beside_the_project_come_with_it(tmp_path: Path) -> None:
     assert "made/spiders/one.py imports misc, which is beside the project's folder: it is copied too" in done.notes
 
 
+def test_scrapy_is_one_that_has_what_the_code_imports(tmp_path: Path) -> None:
+    imported = "from scrapy.spiders.init import InitSpider\nfrom scrapy.utils.request import request_fingerprint"
+    project = _made(tmp_path, "", imported)
+    assert requirements_of(project)[0] == ["scrapy==2.11.*", "twisted<25.5", "w3lib<2.4"]
+    (tmp_path / "made" / "spiders" / "new.py").write_text("class New(Spider):\n    async def start(self): ...\n")
+    assert requirements_of(read_project(tmp_path))[0] == ["scrapy==2.19.*"]
+    (tmp_path / "requirements.txt").write_text("scrapy==2.19.0")
+    assert requirements_of(project)[0] == ["scrapy==2.19.0"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "methods", "is_before"),
+    [
+        ("SPIDER_MIDDLEWARES = {'made.parts.Part': 1}", "def process_spider_output(self, response, result): ...", True),
+        ("SPIDER_MIDDLEWARES = {'made.parts.Part': 1}", "async def process_spider_output(self, response): ...", False),
+        ("SPIDER_MIDDLEWARES = {'made.parts.Other': 1}", "def process_start_requests(self, requests): ...", False),
+        ("ITEM_PIPELINES = {'made.parts.Part': 1}", "def from_settings(cls, settings): ...", True),
+        ("ITEM_PIPELINES = {'made.parts.Part': 1}", "def from_crawler(c): ...\n    def from_settings(c): ...", False),
+    ],
+)
+def test_scrapy_is_one_that_calls_the_parts_as_they_are(
+    tmp_path: Path, setting: str, methods: str, is_before: bool
+) -> None:
+    _made(tmp_path, "", settings=setting)
+    (tmp_path / "made" / "parts.py").write_text(f"class Part:\n    {methods}\n")
+    requirements, notes = requirements_of(read_project(tmp_path))
+    assert requirements[0] == ("scrapy==2.11.*" if is_before else "scrapy==2.19.*")
+    assert any("the newest does without Part." in note for note in notes) == is_before
+
+
 def test_packages_of_settings_are_required(tmp_path: Path) -> None:
     settings = (
         'ITEM_PIPELINES = {"scrapy.pipelines.images.ImagesPipeline": 1, "made.pipelines.Own": 2}\n'

@@ -27,12 +27,15 @@ from scrapeyard.repository.scrapy.told import (
     beside,
     imports_of,
     imports_told,
+    needs_before,
     settings_modules,
     variables_of,
 )
 
 SCRAPY: Final = "scrapy==2.19.*"
 """For a project that does not say which Scrapy it wants."""
+_BEFORE: Final = "scrapy==2.11.*"
+"""For a project that does not say so either, and imports what the newest no longer has."""
 _OLD: Final = (2, 14)
 _OLDEST: Final = (2, 8)
 """Scrapy before needs packages that this Python no longer has."""
@@ -302,8 +305,12 @@ def requirements_of(project: SpiderProject) -> tuple[list[str], list[str]]:
         found = [oldest, *(each for each in found if each not in ancient and _name(each) not in _STACK)]
     if "scrapy" not in map(_name, found):
         if left := [each for each in found if _name(each) in _STACK]:
-            notes.append(f"{left[0]} and the like are left out: no Scrapy is named, and the newest brings its own")
-        found = [SCRAPY, *(each for each in found if each not in left)]
+            notes.append(f"{left[0]} and the like are left out: no Scrapy is named, and it brings its own")
+        newest = SCRAPY
+        if before := needs_before(project):
+            newest = _BEFORE
+            notes.append(f"{newest} is taken, because the newest does without {', '.join(before)}")
+        found = [newest, *(each for each in found if each not in left)]
     found = [_installable(each, notes.append) for each in found]
     names = {_name(each) for each in found}
     if any(_name(each) == "scrapy" and _newest(each) <= _OLD for each in found):

@@ -109,6 +109,23 @@ GONE: Final = {
 """Modules that old projects import, and what to do."""
 
 
+_REMOVED_LATELY: Final = frozenset(
+    {
+        *("scrapy.core.downloader.handlers.http10", "scrapy.downloadermiddlewares.ajaxcrawl"),
+        *("scrapy.downloadermiddlewares.decompression", "scrapy.spiders.init", "scrapy.utils.datatypes.CaselessDict"),
+        *("scrapy.utils.iterators.xmliter", "scrapy.utils.misc.md5sum", "scrapy.utils.request.request_fingerprint"),
+        *("scrapy.utils.url.add_or_replace_parameter", "scrapy.utils.url.canonicalize_url"),
+    }
+)
+"""What Scrapy 2.11 has and 2.19 has no longer."""
+_REPLACED_METHODS: Final = {
+    "from_settings": "from_crawler",
+    "process_spider_output": "process_spider_output_async",
+    "process_start_requests": "process_start",
+}
+"""Methods that Scrapy 2.11 calls and 2.19 does not, unless the class has the new one too."""
+
+
 class Setting(Struct, frozen=True, kw_only=True):
     """One setting of a project."""
 
@@ -130,7 +147,7 @@ def _instead(name: str) -> str:
 
 def _far_feeds(project: SpiderProject) -> Iterator[Setting]:
     """Feeds and stores that are written elsewhere than in the project's folder."""
-    for table in (project.settings, *(spider.settings for spider in project.spiders)):
+    for table in _tables(project):
         feeds: Any = table.get("FEEDS")
         places = [*(feeds if isinstance(feeds, dict) else ()), table.get("FILES_STORE"), table.get("IMAGES_STORE")]
         for place in places:
@@ -178,10 +195,37 @@ def imports_told(project: SpiderProject) -> list[str]:
     return notes
 
 
+def needs_before(project: SpiderProject) -> list[str]:
+    """What the project uses that the newest Scrapy no longer has, and that one before still has; sorted.
+
+    Nothing for code with `async def start`, which that one does not call.
+    """
+    functions = [each for found in project.tree.classes() for each in found.functions()]
+    if any(isinstance(each, ast.AsyncFunctionDef) and each.name == "start" for each in functions):
+        return []
+    return sorted({*(_REMOVED_LATELY & _modules(project.tree).keys()), *_old_ways(project)})
+
+
+def _old_ways(project: SpiderProject) -> Iterator[str]:
+    """Methods of classes that settings name, which the newest Scrapy calls no longer, or not as plain generators."""
+    named = {text for table in _tables(project) for setting in _COMPONENTS for text in _texts(table.get(setting))}
+    for found in project.tree.classes():
+        if f"{found.module}.{found.node.name}" in named:
+            methods = {each.name: each for each in found.functions()}
+            for old, new in _REPLACED_METHODS.items():
+                if isinstance(methods.get(old), ast.FunctionDef) and new not in methods:
+                    yield f"{found.node.name}.{old}"
+
+
+def _tables(project: SpiderProject) -> list[dict[str, Any]]:
+    """The settings of the project, and those of each spider."""
+    return [project.settings, *(spider.settings for spider in project.spiders)]
+
+
 def settings_modules(project: SpiderProject) -> dict[str, str]:
     """Top-level modules that only settings name, with the setting."""
     found: dict[str, str] = {}
-    for table in (project.settings, *(spider.settings for spider in project.spiders)):
+    for table in _tables(project):
         for setting in _COMPONENTS & table.keys():
             for text in _texts(table[setting]):
                 if _DOTTED.fullmatch(text):
