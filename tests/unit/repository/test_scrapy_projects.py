@@ -421,6 +421,26 @@ def test_scrapy_is_one_that_calls_the_parts_as_they_are(
     assert any("the newest does without Part." in note for note in notes) == is_before
 
 
+def test_a_spider_may_derive_from_a_class_elsewhere(tmp_path: Path) -> None:
+    text = """
+from scrapy import Spider as Base
+from shop import Shop
+class One(Base):
+    name = "one"
+    start_urls = ["http://a"]
+class Two(Shop):
+    name = "two"
+    def start_requests(self): ...
+class Writer(Shop):
+    name = "no spider"
+class Plain(object):
+    name = "none either"
+    start_urls = []
+"""
+    (tmp_path / "all.py").write_text(text)
+    assert _names(read_project(tmp_path / "all.py")) == ["one", "two"]
+
+
 def test_packages_of_settings_are_required(tmp_path: Path) -> None:
     settings = (
         'ITEM_PIPELINES = {"scrapy.pipelines.images.ImagesPipeline": 1, "made.pipelines.Own": 2}\n'

@@ -18,6 +18,7 @@ _HINTS = {"str": "string", "int": "integer", "float": "number", "bool": "boolean
 _STARTERS = ("AsyncCrawlerProcess", "AsyncCrawlerRunner", "CrawlerProcess", "CrawlerRunner")
 _NO_CONSTANT = "the setting {key} of the file is no constant; set it in [config.settings]"
 _UNREAD = "some settings of the file cannot be read without running it; set them in [config.settings]"
+_STARTS = frozenset({"start", "start_requests"})
 _NOT_ARGUMENTS = frozenset({"self", "cls", "name", "args", "kwargs"})
 
 
@@ -217,8 +218,13 @@ class _Spiders:
         return ""
 
     def _is_spider(self, found: SourceClass) -> bool:
-        """Whether it derives from something whose name ends in Spider."""
-        return any(base.endswith("Spider") for each in self._chain(found) for base in each.bases)
+        """Whether a base has a name that ends in Spider, or is a class elsewhere, and the class says how to start."""
+        chain = self._chain(found)
+        bases = {base for each in chain for base in each.bases}
+        starts = any("start_urls" in each.values or _STARTS & {own.name for own in each.functions()} for each in chain)
+        return any(base.endswith("Spider") for base in bases) or (
+            starts and bool(bases - self._by_name.keys() - {"object"})
+        )
 
     def _chain(self, found: SourceClass) -> list[SourceClass]:
         """The class and its bases in the project, nearest first."""
