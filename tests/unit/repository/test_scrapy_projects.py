@@ -391,6 +391,22 @@ def test_modules_beside_the_project_come_with_it(tmp_path: Path) -> None:
     assert "made/spiders/one.py imports misc, which is beside the project's folder: it is copied too" in done.notes
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("scrapy", "scrapy==2.11.*"),
+        ("Scrapy>=1.7.3", "scrapy==2.11.*"),
+        ("scrapy>=2.12", "scrapy>=2.12"),
+        ("scrapy>=2.8,<3", "scrapy>=2.8,<3"),
+        ("scrapy==2.13.3", "scrapy==2.13.3"),
+        ("scrapy==2.19.*", "scrapy==2.19.*"),
+    ],
+)
+def test_a_version_that_is_named_is_taken(tmp_path: Path, given: str, expected: str) -> None:
+    project = _made(tmp_path, f"six\n{given}", "from scrapy.spiders.init import InitSpider")
+    assert expected in requirements_of(project)[0]
+
+
 def test_scrapy_is_one_that_has_what_the_code_imports(tmp_path: Path) -> None:
     imported = "from scrapy.spiders.init import InitSpider\nfrom scrapy.utils.request import request_fingerprint"
     project = _made(tmp_path, "", imported)

@@ -298,25 +298,38 @@ def requirements_of(project: SpiderProject) -> tuple[list[str], list[str]]:
     """The packages that the project says it needs, with Scrapy; and notes about those that it does not say."""
     notes: list[str] = []
     found = [each for text in stated(project.root) if (each := _requirement(text, notes.append))]
-    ancient = [each for each in found if _name(each) == "scrapy" and _newest(each) < _OLDEST]
-    if ancient:
-        oldest = f"scrapy=={_OLDEST[0]}.{_OLDEST[1]}.*"
-        notes.append(f"{ancient[0]} is replaced by {oldest}, the oldest that runs here, with the packages it brings")
-        found = [oldest, *(each for each in found if each not in ancient and _name(each) not in _STACK)]
-    if "scrapy" not in map(_name, found):
-        if left := [each for each in found if _name(each) in _STACK]:
-            notes.append(f"{left[0]} and the like are left out: no Scrapy is named, and it brings its own")
-        newest = SCRAPY
-        if before := needs_before(project):
-            newest = _BEFORE
-            notes.append(f"{newest} is taken, because the newest does without {', '.join(before)}")
-        found = [newest, *(each for each in found if each not in left)]
+    found = _with_scrapy(project, found, notes.append)
     found = [_installable(each, notes.append) for each in found]
     names = {_name(each) for each in found}
     if any(_name(each) == "scrapy" and _newest(each) <= _OLD for each in found):
         found += [each for each in _COMPANIONS if _name(each) not in names]
     found += _missing(project, names, notes)
     return list(dict.fromkeys(found)), notes
+
+
+def _with_scrapy(project: SpiderProject, found: list[str], note: Callable[[str], None]) -> list[str]:
+    """These requirements with a Scrapy that can be installed and that runs the project's code."""
+    named = [each for each in found if _name(each) == "scrapy"]
+    others = [each for each in found if each not in named]
+    if any(_newest(each) < _OLDEST for each in named):
+        oldest = f"scrapy=={_OLDEST[0]}.{_OLDEST[1]}.*"
+        note(f"{named[0]} is replaced by {oldest}, the oldest that runs here, with the packages it brings")
+        return [oldest, *(each for each in others if _name(each) not in _STACK)]
+    if not named and (left := [each for each in others if _name(each) in _STACK]):
+        note(f"{left[0]} and the like are left out: no Scrapy is named, and it brings its own")
+        others = [each for each in others if each not in left]
+    before = needs_before(project)
+    if before and all(_allows_before(each) for each in named):
+        note(f"{_BEFORE} is taken, because the newest does without {', '.join(before)}")
+        return [_BEFORE, *others]
+    return found if named else [SCRAPY, *others]
+
+
+def _allows_before(requirement: str) -> bool:
+    """Whether a requirement of Scrapy names no newest version, and allows 2.11 too."""
+    bounds = _BOUND.findall(requirement.partition(";")[0])
+    numbers = [tuple(map(int, re.findall(r"\d+", version)))[:2] for _, version in bounds]
+    return all(operator in (">", ">=") for operator, _ in bounds) and all(each <= (2, 11) for each in numbers)
 
 
 def _newest(requirement: str) -> tuple[int, int]:
