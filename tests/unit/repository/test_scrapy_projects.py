@@ -468,6 +468,11 @@ def test_packages_of_settings_are_required(tmp_path: Path) -> None:
     assert not [note for note in notes if "made" in note]
 
 
+def test_a_pipeline_of_images_brings_pillow(tmp_path: Path) -> None:
+    project = _made(tmp_path, "scrapy", "from scrapy.pipelines.images import ImagesPipeline")
+    assert requirements_of(project)[0] == ["scrapy", "pillow"]
+
+
 def test_code_for_old_versions_is_told(tmp_path: Path) -> None:
     spider = "from scrapy.contrib.spiders import CrawlSpider\nfrom scrapy import log\nimport urlparse"
     done = write_scrapers(_made(tmp_path / "made", "scrapy", spider), tmp_path / "to")

@@ -81,7 +81,9 @@ PACKAGES: Final = {
 
 
 _IMAGES: Final = "PIL"
-_IMAGES_PIPELINE: Final = "scrapy.pipelines.images.ImagesPipeline"
+_IMAGES_MODULE: Final = "scrapy.pipelines.images"
+"""Without Pillow, Scrapy switches its pipeline off, and also a project's own that derives from it."""
+_IMAGES_PIPELINE: Final = f"{_IMAGES_MODULE}.ImagesPipeline"
 _COMPONENTS: Final = frozenset(
     {
         *("ADDONS", "DOWNLOADER_MIDDLEWARES", "DUPEFILTER_CLASS", "EXTENSIONS", "FEED_EXPORTERS", "FEED_STORAGES"),
@@ -156,10 +158,10 @@ def _far_feeds(project: SpiderProject) -> Iterator[Setting]:
 
 
 def imports_of(tree: SourceTree) -> dict[str, str]:
-    """Top-level module → the first file that imports it."""
+    """Top-level module → the first file that imports it, or something of Scrapy that needs it."""
     found: dict[str, str] = {}
     for module, file in _modules(tree).items():
-        found.setdefault(module.partition(".")[0], file)
+        found.setdefault(_IMAGES if module.startswith(_IMAGES_MODULE) else module.partition(".")[0], file)
     return found
 
 
