@@ -424,6 +424,13 @@ def test_scrapy_is_one_that_has_what_the_code_imports(tmp_path: Path) -> None:
         ("SPIDER_MIDDLEWARES = {'made.parts.Part': 1}", "async def process_spider_output(self, response): ...", False),
         ("SPIDER_MIDDLEWARES = {'made.parts.Other': 1}", "def process_start_requests(self, requests): ...", False),
         ("ITEM_PIPELINES = {'made.parts.Part': 1}", "def from_settings(cls, settings): ...", True),
+        (
+            "ITEM_PIPELINES = {'made.parts.Part': 1}",
+            "def file_path(self, request, response=None, info=None): ...",
+            True,
+        ),
+        ("ITEM_PIPELINES = {'made.parts.Part': 1}", "def file_path(self, request, *, item=None): ...", False),
+        ("ITEM_PIPELINES = {'made.parts.Part': 1}", "def thumb_path(self, *args, **kwargs): ...", False),
         ("ITEM_PIPELINES = {'made.parts.Part': 1}", "def from_crawler(c): ...\n    def from_settings(c): ...", False),
     ],
 )

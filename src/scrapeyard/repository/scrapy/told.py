@@ -126,6 +126,8 @@ _REPLACED_METHODS: Final = {
     "process_start_requests": "process_start",
 }
 """Methods that Scrapy 2.11 calls and 2.19 does not, unless the class has the new one too."""
+_OF_MEDIA: Final = frozenset({"file_downloaded", "file_path", "get_images", "image_downloaded", "thumb_path"})
+"""Methods of pipelines for files and images, which Scrapy since 2.12 calls with the item."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -217,6 +219,15 @@ def _old_ways(project: SpiderProject) -> Iterator[str]:
             for old, new in _REPLACED_METHODS.items():
                 if isinstance(methods.get(old), ast.FunctionDef) and new not in methods:
                     yield f"{found.node.name}.{old}"
+            for name in sorted(_OF_MEDIA & methods.keys()):
+                if not _takes(methods[name], "item"):
+                    yield f"{found.node.name}.{name} without item"
+
+
+def _takes(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether it has this parameter, or takes any."""
+    given = function.args
+    return given.kwarg is not None or any(each.arg == name for each in (*given.args, *given.kwonlyargs))
 
 
 def _tables(project: SpiderProject) -> list[dict[str, Any]]:
