@@ -349,6 +349,16 @@ def test_a_list_that_powershell_wrote_is_read(tmp_path: Path) -> None:
     assert requirements_of(read_project(tmp_path)) == (["Scrapy==2.19.0", "six==1.16.0"], [])
 
 
+def test_a_list_takes_in_others_of_its_folder(tmp_path: Path) -> None:
+    project = _made(tmp_path / "made", "-r requirements/base.txt\n-r ../above.txt\nsix\n")
+    (tmp_path / "made" / "requirements").mkdir()
+    (tmp_path / "above.txt").write_text("w3lib\n")
+    (tmp_path / "made" / "requirements" / "base.txt").write_text("scrapy==2.19.0\n-r base.txt\n")
+    requirements, notes = requirements_of(project)
+    assert requirements == ["scrapy==2.19.0", "six"]
+    assert ["option" in note for note in notes] == [True, True]
+
+
 POETRY = """[tool.poetry.dependencies]
 python = "^3.10"
 scrapy = "^2.16"

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 REQUIREMENTS: Final = "requirements.txt"
 _MAX_LIST: Final = 256 * 1024
+_MAX_DEPTH: Final = 4
+_MORE: Final = re.compile(r"(?:-r|--requirement)[ =]?\s*(\S+)")
 _NEAR: Final = re.compile(r"(?P<sign>[\^~])\s*(?P<version>\d+(?:\.\d+)*)")
 """A version of Poetry's own kind, `^2.11` or `~2.11`."""
 
@@ -17,7 +19,7 @@ def stated(root: Path) -> list[str]:
     """Its lines, unchecked; empty if the project says nothing that can be read."""
     for folder in (root, root.parent):
         if (folder / REQUIREMENTS).is_file():
-            return list(_lines(folder / REQUIREMENTS))
+            return list(_lines(folder / REQUIREMENTS, folder.resolve()))
         project = _toml(folder / "pyproject.toml")
         listed = _part(project, "project").get("dependencies")
         named = {
@@ -31,9 +33,17 @@ def stated(root: Path) -> list[str]:
     return []
 
 
-def _lines(place: Path) -> Iterator[str]:
+def _lines(place: Path, folder: Path, depth: int = 0) -> Iterator[str]:
+    """Of a list and those that it takes in by `-r`, if they lie in this folder, at most four deep."""
     whole = _decoded(place.read_bytes()[:_MAX_LIST]).replace("\\\n", " ")
-    yield from (line.partition(" #")[0].partition(" --")[0].strip() for line in whole.splitlines())
+    for each in whole.splitlines():
+        line = each.partition(" #")[0].partition(" --")[0].strip()
+        more = _MORE.fullmatch(line)
+        other = (place.parent / more[1]).resolve() if more else folder
+        if depth < _MAX_DEPTH and folder in other.parents and other.is_file():
+            yield from _lines(other, folder, depth + 1)
+        else:
+            yield line
 
 
 def _decoded(raw: bytes) -> str:
