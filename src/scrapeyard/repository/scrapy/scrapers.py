@@ -66,13 +66,13 @@ _BINARY: Final = {"psycopg2": "psycopg2-binary"}
 """Packages that have to be compiled → the same, compiled."""
 _FIRST: Final = {
     "cffi": (1, 15, 1),
-    "lxml": (4, 9, 2),
+    "lxml": (4, 9, 1),
     "numpy": (1, 23, 2),
-    "pandas": (1, 5, 1),
-    "pillow": (9, 3),
+    "pandas": (1, 5),
+    "pillow": (9, 2),
     "protego": (0, 2),
-    "pydispatcher": (2, 0, 6),
-    "zope-interface": (5, 5, 1),
+    "pydispatcher": (2, 0, 7),
+    "zope-interface": (6,),
 }
 """The first versions that this Python can install without compiling; a pin on an earlier one is a lower bound."""
 _MAX_LINE: Final = 2000
