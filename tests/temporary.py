@@ -1,5 +1,8 @@
 """One temporary folder for a whole test run. A run that leaves a file or a process in it fails.
 
+It is in memory where there is enough, because databases, environments and Git take a third of the system's time to
+write to a disk. `TMPDIR` names another place.
+
 pytest keeps the folders of failed tests there; the folder of a run without failures is removed.
 """
 
@@ -18,13 +21,17 @@ from tests.services import postgres, seaweed, warm
 _FOLDER = pytest.StashKey[Path]()
 _TRACKER = "multiprocessing.resource_tracker"
 """A process of Python's own, which ends with the one that has it."""
+_MEMORY = Path("/dev/shm")
+_ENOUGH = 8 << 30
+"""Bytes of memory that must be free. A run has less than 3 GB of files at any moment; its processes need the rest."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder and let every process of the run use it. Workers of pytest-xdist get it from their controller."""
     if hasattr(config, "workerinput"):
         return
-    folder = config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="sy-"))  # short: paths of sockets have 108 bytes
+    # Short: paths of sockets have 108 bytes.
+    folder = config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="sy-", dir=_place()))
     folder.chmod(0o755)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     os.environ["XDG_CACHE_HOME"] = str(folder / "pytest-of-caches")  # a command that caches must not use the user's own
@@ -63,6 +70,26 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     folder = config.stash.get(_FOLDER, None)
     if folder is not None and not any(folder.glob("pytest-of-*/pytest-0/*")):
         shutil.rmtree(folder)
+
+
+def _place() -> Path | None:
+    """Where the folder is made; None leaves it to Python."""
+    if "TMPDIR" in os.environ or not os.access(_MEMORY, os.W_OK):
+        return None
+    there = os.statvfs(_MEMORY)
+    runs_programs = not there.f_flag & os.ST_NOEXEC
+    free = min(there.f_bavail * there.f_frsize, _free_memory())
+    return _MEMORY if runs_programs and free >= _ENOUGH else None
+
+
+def _free_memory() -> int:
+    """Bytes that programs can have, also within the limit of a container."""
+    fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    free = next(int(words[1]) << 10 for words in fields if words[0] == "MemAvailable:")
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # there is none, or no such file
+            free = min(free, int((Path("/sys/fs/cgroup") / limit).read_text()))
+    return free
 
 
 def _left(folder: Path) -> list[str]:
