@@ -15,11 +15,11 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import asyncpg
 import pytest
@@ -65,6 +65,9 @@ class PostgresServer:
         self._folder = Path(tempfile.mkdtemp(prefix="scrapeyard-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
+        self._loop: _Loop | None = None
+        self._emptying: dict[str, asyncpg.Connection] = {}
+        """Connections that stay, by database: on a new one the server reads first what tables there are."""
         self._programs = (_give_away(self._folder) if _is_anothers() else _installed()) / "bin"
 
     def __enter__(self) -> Self:
@@ -130,6 +133,8 @@ class PostgresServer:
 
     def stop(self) -> None:
         """End it at once, as a crash of its machine would: clients lose their connections, data stays."""
+        if self._emptying:
+            self._run(self._hang_up())
         process, self._process = self._process, None
         if process is None:
             return
@@ -143,6 +148,9 @@ class PostgresServer:
     def close(self) -> None:
         """Stop it and remove its folder. May be called twice."""
         self.stop()
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def create_database(self, template: str = "template1") -> str:
@@ -157,7 +165,13 @@ class PostgresServer:
 
     def empty_database(self, name: str) -> None:
         """Remove all rows but the schema's version, and whoever is still connected."""
-        self._ask(name, _EMPTY)
+
+        async def empty() -> None:
+            if name not in self._emptying:
+                self._emptying[name] = await asyncpg.connect(self.database_url(name))
+            await self._emptying[name].execute(_EMPTY)
+
+        self._run(empty())
 
     @property
     def _data(self) -> Path:
@@ -171,9 +185,16 @@ class PostgresServer:
             finally:
                 await connection.close()
 
-        # In a thread of its own: where this is called a loop may be running.
-        with ThreadPoolExecutor(1) as alone:
-            alone.submit(asyncio.run, ask()).result()
+        self._run(ask())
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        self._loop = self._loop or _Loop()
+        self._loop.run(work)
+
+    async def _hang_up(self) -> None:
+        while self._emptying:
+            self._emptying.popitem()[1].terminate()
+        await asyncio.sleep(0)  # until the loop has closed them
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -190,6 +211,21 @@ class PostgresServer:
         except OSError:
             return False
         return len(lines) >= 8 and lines[0].strip() == str(pid) and lines[7].strip() == "ready"
+
+
+class _Loop:
+    """A loop in a thread of its own: where a statement is asked for another may be running."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1)
+        self._runner = asyncio.Runner()
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        self._thread.submit(self._runner.run, work).result()
+
+    def close(self) -> None:
+        with self._thread:
+            self._thread.submit(self._runner.close).result()
 
 
 def close() -> None:
