@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,6 +35,7 @@ from tests.contract.store.conftest import of_sql
 from tests.leaks import PATIENCE, killed_after
 from tests.services.dynamo import new_table_url
 from tests.services.postgres import PostgresServer
+from tests.services.sqs import SqsServer
 
 PROJECT = Path(__file__).parents[3]
 
@@ -91,37 +92,17 @@ class TestStartAndStop:
         assert await stores[3].runs.get("run_1") is not None
         await asyncio.gather(*(store.stop() for store in stores))
 
-    def test_two_processes_start_at_once(self, store_url: str) -> None:
-        program = (
-            "import asyncio, sys; from scrapeyard.wiring.backends import store_at\n"
-            "from tests.contract.unhurried import unhurried\n"
-            "async def main():\n"
-            "    store = store_at(sys.argv[1]); print('ready', flush=True); sys.stdin.readline()\n"
-            "    await store.start(); print(await store.runs.counts()); await store.stop()\n"
-            "with unhurried(): asyncio.run(main())"
-        )
-        command = [sys.executable, "-W", "error", "-c", program, store_url]
+    def test_two_processes_start_at_once(self, sqs_server: SqsServer, fresh_postgres_url: str, tmp_path: Path) -> None:
+        urls = [f"sqlite:///{tmp_path}/folder/scrapeyard.db", fresh_postgres_url, new_table_url(sqs_server)]
+        command = [sys.executable, "-W", "error", "-m", "tests.contract.store.starts", *urls]
         pipe = subprocess.PIPE
-        with ExitStack() as stack:
-            processes = [
-                stack.enter_context(
-                    killed_after(
-                        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=PROJECT)
-                    )
-                )
-                for _ in range(2)
-            ]
-            for process in processes:
-                assert process.stdout is not None
-                assert process.stdout.readline() == "ready\n"
-            for process in processes:
-                assert process.stdin is not None
-                process.stdin.write("go\n")
-                process.stdin.flush()
-            for process in processes:
-                out, err = process.communicate(timeout=PATIENCE)
-                assert (process.returncode, err) == (0, "")
-                assert "queued" in out
+        with killed_after(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=PROJECT)) as process:
+            out, err = process.communicate(timeout=PATIENCE)
+            assert (process.returncode, err) == (0, "")
+            for url in urls:
+                told = [line for line in out.splitlines() if line.startswith(f"{url} ")]
+                assert len(told) == 2
+                assert all("queued" in line for line in told)
 
     @of_sql
     async def test_migrations_make_the_tables_that_queries_use(self, store: Store, migrated_url: str) -> None:
