@@ -28,6 +28,7 @@ from scrapeyard.store.tables.content import CLEAR, ContentSealer
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 20.0
 _DIALECT: Final = asyncpg.dialect()  # type: ignore[no-untyped-call]
+_PHRASES: Final = StatementCache(_DIALECT)
 _OPTIONS: Final = {"sslmode", "sslrootcert", "sslcert", "sslkey", "application_name", "host", "port"}
 _MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _MIGRATION_LOCK: Final = 0x5C4A_9E7A_4D00
@@ -52,7 +53,6 @@ class Postgres:
         if unknown:
             raise SettingsInvalid(f"database_url: unknown option {unknown[0]}; known are {', '.join(sorted(_OPTIONS))}")
         self._content = content
-        self._phrases = StatementCache(_DIALECT, content)
         self._settings: dict[str, Any] = {"application_name": url.query.get("application_name", "scrapeyard")}
         query = {name: value for name, value in url.query.items() if name in ("host", "port")}
         self._tls = _tls({name: str(value) for name, value in url.query.items() if name.startswith("ssl")})
@@ -78,9 +78,9 @@ class Postgres:
     async def _do(self, connection: AsyncConnection, step: Execute | BulkInsert) -> Any:
         if isinstance(step, BulkInsert):
             return await _put(connection, step.table, self._content.sealed_rows(step.table, step.rows))
-        words, values = self._phrases.phrase(step)
+        words, values = _PHRASES.phrase(step, self._content)
         result = await connection.exec_driver_sql(words, values)
-        return self._phrases.opened(step, result.all()) if result.returns_rows else []
+        return _PHRASES.opened(step, result.all(), self._content) if result.returns_rows else []
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[AsyncConnection]:

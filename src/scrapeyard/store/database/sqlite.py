@@ -35,6 +35,7 @@ _CACHE_KB: Final = 16 * 1024
 """Memory for pages, of the writer; the readers share as much. The system caches the file as well."""
 _ROWS: Final = (64, 8, 1)
 """Rows that one statement inserts."""
+_PHRASES: Final = StatementCache(sqlite.dialect(paramstyle="qmark"))
 _PRAGMAS: Final = ("foreign_keys=ON", "temp_store=MEMORY")
 
 
@@ -49,7 +50,6 @@ class Sqlite:
         self._path = Path(url.database)
         self._synchronous = "OFF" if temporary else "NORMAL"
         self._content = content
-        self._phrases = StatementCache(sqlite.dialect(paramstyle="qmark"), content)
         self._url = url.set(drivername="sqlite+aiosqlite")
 
     def open(self) -> Engines:
@@ -86,8 +86,8 @@ class Sqlite:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             if isinstance(step, Execute):
-                rows = connection.execute(*self._phrases.phrase(step)).fetchall()
-                answer = self._phrases.opened(step, rows)
+                rows = connection.execute(*_PHRASES.phrase(step, self._content)).fetchall()
+                answer = _PHRASES.opened(step, rows, self._content)
             else:
                 answer = _put(connection, step.table, self._content.sealed_rows(step.table, step.rows))
 

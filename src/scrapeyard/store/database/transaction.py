@@ -49,31 +49,24 @@ class CompiledPhrase(NamedTuple):
 
 
 class StatementCache:
-    """Statements compiled for one dialect."""
+    """Statements compiled for one dialect: one for the process, since that takes longer than most of them."""
 
-    def __init__(self, dialect: Dialect, content: ContentSealer) -> None:
+    def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._content = content
         self._known: WeakKeyDictionary[ClauseElement, CompiledPhrase] = WeakKeyDictionary()
 
-    def phrase(self, ask: Execute) -> tuple[str, tuple[Any, ...]]:
+    def phrase(self, ask: Execute, content: ContentSealer) -> tuple[str, tuple[Any, ...]]:
         """The SQL text and its values, in order."""
         known = self._of(ask.statement)
         given = {**known.values, **ask.given}
         for name, kind in known.sealed.items():
-            given[name] = kind.sealed(given[name], self._content)
+            given[name] = kind.sealed(given[name], content)
         return known.words, tuple([given[name] for name in known.names])
 
-    def opened(self, ask: Execute, rows: Sequence[Any]) -> Sequence[Any]:
+    def opened(self, ask: Execute, rows: Sequence[Any], content: ContentSealer) -> Sequence[Any]:
         """The rows that the statement returned, in clear."""
         columns = self._of(ask.statement).opened
-        return [self._opened_row(row, columns) for row in rows] if columns else rows
-
-    def _opened_row(self, row: Any, columns: Sequence[tuple[int, ContentType]]) -> tuple[Any, ...]:
-        values = list(row)
-        for index, kind in columns:
-            values[index] = kind.opened(values[index], self._content)
-        return tuple(values)
+        return [_opened_row(row, columns, content) for row in rows] if columns else rows
 
     def _of(self, statement: ClauseElement) -> CompiledPhrase:
         known = self._known.get(statement)
@@ -96,3 +89,10 @@ class StatementCache:
                 if isinstance(column.type, ContentType)
             ],
         )
+
+
+def _opened_row(row: Any, columns: Sequence[tuple[int, ContentType]], content: ContentSealer) -> tuple[Any, ...]:
+    values = list(row)
+    for index, kind in columns:
+        values[index] = kind.opened(values[index], content)
+    return tuple(values)
