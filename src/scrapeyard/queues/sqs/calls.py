@@ -77,6 +77,7 @@ class SqsCalls:
             retries={"total_max_attempts": 1},
             max_pool_connections=200,
             tcp_keepalive=True,
+            user_agent="scrapeyard",  # botocore composes its own anew for each request
         )
         making = get_session().create_client("sqs", config=config, **self._options)
         self._client = await self._stack.enter_async_context(making)

@@ -95,6 +95,7 @@ class DynamoCalls:
             retries={"total_max_attempts": 1},
             max_pool_connections=100,
             tcp_keepalive=True,
+            user_agent="scrapeyard",  # botocore composes its own anew for each request: a tenth of its time
             parameter_validation=False,  # a third of a request's processor time; the server validates, too
         )
         making = _session().create_client("dynamodb", config=config, **self._options)
