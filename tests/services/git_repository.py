@@ -8,16 +8,22 @@ from pathlib import Path
 SCRIPT = "async def run(ctx, url: str):\n    return url\n"
 
 
+_CONFIG = """[maintenance]
+	auto = false
+[core]
+	repositoryformatversion = 0
+"""
+"""Git need not look after each commit whether there is something to clean up."""
+
+
 class GitRepository:
     """`folder` is where its author works; `bare` is what the world sees after `push`."""
 
     def __init__(self, home: Path, name: str = "scrapers") -> None:
         self.folder = home / f"{name}-work"
         self.bare = home / f"{name}.git"
-        for folder, how in ((self.folder, ()), (self.bare, ("--bare",))):
-            folder.mkdir(parents=True)
-            self.git("init", "--quiet", "--initial-branch=main", *how, folder=folder)
-        self.git("config", "http.receivepack", "false", folder=self.bare)
+        _init(self.folder / ".git", _CONFIG)
+        _init(self.bare, f"{_CONFIG}\tbare = true\n[http]\n\treceivepack = false\n[receive]\n\tautogc = false\n")
 
     @property
     def url(self) -> str:
@@ -89,6 +95,14 @@ class GitRepository:
         if push:
             self.git("push", "--quiet", "--force", str(self.bare), f"{commit}:refs/heads/main")
         return commit
+
+
+def _init(folder: Path, config: str) -> None:
+    """What `git init` makes, without starting it."""
+    for name in ("objects", "refs"):
+        (folder / name).mkdir(parents=True)
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "config").write_text(config)
 
 
 def environment() -> dict[str, str]:
