@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.model import Backoff, BudgetLimits, CancelJob, ExitReason, RunError
-from scrapeyard.model.job import BreakerPolicy, Counts, Item, ItemStatus, JobStatus
+from scrapeyard.model.job import BreakerPolicy, Counts, Item, ItemStatus, Job, JobStatus
 from scrapeyard.queues import messages
 from scrapeyard.results import artifacts
 from scrapeyard.results.exports.protocol import line_of
@@ -235,10 +235,14 @@ async def test_a_page_is_kept_however_its_type_is_written(yard: BatchYard, site:
 async def test_what_a_job_may_fetch_is_counted_over_its_items(yard: BatchYard, site: Site) -> None:
     inputs = [{"case": "page", "url": site.url()}] * 6
     job_id = await yard.job(CASE, inputs, budget=BudgetLimits(requests=4), max_attempts=1, breaker=NO_BREAKER)
-    job = await soon(
-        lambda: yard.store.jobs.get(job_id), lambda job: job.status is JobStatus.PAUSED and job.counts.pending == 2
-    )
-    assert (job.counts.success, job.counts.error, job.pause_reason) == (4, 0, "budget")
+
+    def is_at_rest(job: Job) -> bool:
+        """What is done is counted a moment after what was fetched."""
+        return job.status is JobStatus.PAUSED and not job.counts.queued and not job.counts.in_progress
+
+    job = await soon(lambda: yard.store.jobs.get(job_id), is_at_rest)
+    assert job.pause_reason == "budget"
+    assert (job.counts.success, job.counts.error, job.counts.pending) == (4, 0, 2)
     await yard.store.jobs.cancel(job_id, True, time.time())
 
 
