@@ -319,7 +319,9 @@ def _load() -> None:
     import alembic.command
     import alembic.config  # noqa: F401
     import asyncpg  # noqa: F401
+    import cryptography.hazmat.primitives.ciphers.aead  # noqa: F401
     import lxml.etree  # noqa: F401
+    import redis.asyncio  # noqa: F401
     import structlog  # noqa: F401
     import typer
     import uvicorn.lifespan.off
@@ -330,6 +332,7 @@ def _load() -> None:
     import scrapeyard.authoring.certifying
     import scrapeyard.authoring.recording
     import scrapeyard.authoring.validating
+    import scrapeyard.builtin.extraction.scraper
     import scrapeyard.cli.common.client
     import scrapeyard.cli.common.manners
     import scrapeyard.cli.common.output
@@ -341,18 +344,29 @@ def _load() -> None:
     import scrapeyard.cli.runs.local
     import scrapeyard.cli.runs.local_job
     import scrapeyard.cli.runs.run_file
+    import scrapeyard.engines.browser.proxy.server
+    import scrapeyard.gateway.limits.memory
     import scrapeyard.gateway.server
+    import scrapeyard.inputs.site_map
+    import scrapeyard.queues.redis.queue
+    import scrapeyard.sealing.masters
     import scrapeyard.settings
+    import scrapeyard.store.database.postgres
+    import scrapeyard.store.database.sqlite
     import scrapeyard.telemetry.rendering
+    import scrapeyard.wiring.browser
     import scrapeyard.wiring.duties
+    import scrapeyard.wiring.on_redis
     import scrapeyard.wiring.platform
     import scrapeyard_sdk.extract.markdown  # noqa: F401
     from scrapeyard.wiring.starting import build_type_info
 
     # Made once: the tree of all commands takes longer than most of them do, and so does the reading of their options.
+    # The validators of the settings, which are made when they are first needed, take as long as many a command.
     command = typer.main.get_command(scrapeyard.cli.main.app)
     typer.main.get_command = lambda _: command  # type: ignore[assignment]
     _prepare(command)
+    scrapeyard.settings.Settings.model_rebuild()
     build_type_info()
 
     gc.collect()
