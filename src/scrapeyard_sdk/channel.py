@@ -11,10 +11,11 @@ from scrapeyard_sdk import wire
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Awaitable
 
 Answer = tuple[dict[str, Any], bytes]
-_READ = 64 * 1024
-"""Bytes read at once. The C library maps fresh memory for 128 KB or more, which takes longer than the read."""
+_READ = 256 * 1024
+"""Maximum bytes read at once, about what a socket holds."""
 _LARGE = 32 * 1024
 """Maximum bytes of a request that waits for others. Many large ones would fill the memory of the run."""
 
@@ -36,6 +37,8 @@ class Channel:
         self._item = item
         self._over = False
         self._decoder: wire.Decoder[dict[str, Any]] = before._decoder if before else wire.Decoder(wire.parse_head)
+        self._space: memoryview = before._space if before else memoryview(bytearray(_READ))
+        """What is read comes here, and each frame is copied out of it once."""
         self._sending: LockType = before._sending if before else allocate_lock()
         self._receiving = allocate_lock()
         self._answers: dict[int, Answer] = {}
@@ -101,19 +104,18 @@ class Channel:
         self._loop = loop
         loop.add_reader(self._sock.fileno(), self._on_readable)
 
-    async def request(self, head: dict[str, Any], raw: bytes = b"") -> Answer:
-        """Send a request and await its answer. Only after `attach`."""
-        return await self._begin(head, raw)
-
-    def _begin(self, head: dict[str, Any], raw: bytes) -> "asyncio.Future[Answer]":
+    def request(self, head: dict[str, Any], raw: bytes = b"") -> "Awaitable[Answer]":
+        """Send a request; await what is returned for its answer. Only after `attach`."""
         future: asyncio.Future[Answer] = self._loop.create_future()
         with self._sending:
             self._check_item()
             number = self._number = self._number + 1
-            numbered = {**head, "n": number, "i": self._item} if self._item else {**head, "n": number}
+            head["n"] = number
+            if self._item:
+                head["i"] = self._item
             if not self._requests:
                 self._loop.call_soon(self._send_requests)
-            frame = wire.encode(numbered, raw)
+            frame = wire.encode(head, raw)
             self._requests.append(frame)
             self._futures[number] = future
         if len(frame) > _LARGE:
@@ -138,8 +140,8 @@ class Channel:
             if future is not None and not future.done():
                 future.set_result((head, raw))
 
-    def _read(self) -> bytes:
-        data = self._sock.recv(_READ)
-        if not data:
+    def _read(self) -> memoryview:
+        size = self._sock.recv_into(self._space)
+        if not size:
             raise WorkerGone
-        return data
+        return self._space[:size]

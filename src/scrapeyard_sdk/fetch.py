@@ -19,14 +19,6 @@ SCROLLS = 20
 """Rounds of `scroll=True`."""
 _OF_A_BROWSER = {"wait_for": 4096, "device": 200, "locale": 200, "timezone": 200}
 """Texts that only a browser takes, and how long they may be."""
-_PLAIN: dict[str, Any] = {
-    "method": "GET",
-    "headers": {},
-    "timeout_seconds": None,
-    "follow_redirects": True,
-    "max_bytes": None,
-}
-"""What a fetch without options asks for."""
 _BODIES = ("json", "form", "files", "body")
 
 Pairs = Mapping[str, Any] | Sequence[tuple[str, Any]]
@@ -103,8 +95,8 @@ class FetchOptions(TypedDict, total=False):
 
 def fetch_request(url: str, options: dict[str, Any], keep: str = "") -> tuple[dict[str, Any], bytes]:
     """A fetch frame and its body. `keep` names the artifact that the page goes to. Raises TypeError or ValueError."""
-    if not options and not keep:  # most fetches
-        return {"t": "fetch", "url": _short("url", clean(str(url)), MAX_URL), **_PLAIN}, b""
+    if not options and not keep:  # most fetches: the worker knows what they ask for
+        return {"t": "fetch", "url": _short("url", clean(str(url)), MAX_URL)}, b""
     unknown = sorted(set(options) - set(FetchOptions.__annotations__))
     if unknown:
         raise TypeError(f"fetch() has no option {', '.join(unknown)}")

@@ -124,4 +124,4 @@ def _indented(line: str) -> str:
 
 def clean(text: str) -> str:
     """The same text without lone surrogates, which no encoding takes."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

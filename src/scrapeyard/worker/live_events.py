@@ -24,6 +24,8 @@ LIVE_AFTER = 0.1
 """Shorter runs publish no live events: nobody could have subscribed in time."""
 _TOGETHER_SECONDS = 0.02
 """Events that come so soon after one another are published together: a run may fetch thousands of pages a second."""
+_FETCHES_TOGETHER = 10
+"""Fetches that are told together, of those beyond the first that the run keeps: nobody reads 500 a second."""
 TOLD_SECONDS = 1.0
 """Shorter waits for a site's turn are not told."""
 REPLAY_LINES = 1000
@@ -88,7 +90,7 @@ class LiveEvents:
     @property
     def has_room(self) -> bool:
         """Whether one more fetch is told. Of a run that fetches thousands of pages a second, not all are."""
-        return len(self._waiting) < 100
+        return len(self._waiting) < _FETCHES_TOGETHER
 
     def add_fetch(self, trace: FetchTrace) -> None:
         """Queue an event. It becomes a message when it is published, which most runs are too short for."""

@@ -161,7 +161,7 @@ async def test_heads_of_waiting_requests_are_counted(stand: Bench) -> None:
     served = Large(page_bytes=0, hold=asyncio.Event())
     run = asyncio.create_task(stand.run(SCRIPT, served, limits=LIMITS, count=300, text="x" * 60_000))
     await eventually(lambda: "asked" in served.text)
-    tasks = [task for task in asyncio.all_tasks() if "ChildRequests._answer" in repr(task)]
+    tasks = [task for task in asyncio.all_tasks() if "ChildRequests._send_page" in repr(task)]
     assert 16 <= len(tasks) <= 64 * MB // 600_000
     run.cancel()
     await asyncio.wait((run,))

@@ -1,5 +1,6 @@
 """What a script asks for, as it goes over the wire."""
 
+import json
 from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from scrapeyard.engines.port import BrowserWish
+from scrapeyard.engines.port import BrowserWish, FetchRequest
 from scrapeyard.sandbox.handles.frames import FetchFrame, parse, request_of
 from scrapeyard_sdk.fetch import FetchOptions, fetch_request, multipart
 from scrapeyard_sdk.page import Page
@@ -22,15 +23,15 @@ def asked(url: str = URL, **options: Any) -> tuple[dict[str, Any], bytes]:
 def test_a_plain_request_says_little() -> None:
     head, body = asked()
     assert body == b""
-    assert head == {
-        "t": "fetch",
-        "url": URL,
-        "method": "GET",
-        "headers": {},
-        "timeout_seconds": None,
-        "follow_redirects": True,
-        "max_bytes": None,
-    }
+    assert head == {"t": "fetch", "url": URL}
+    frame = parse(json.dumps({**head, "n": 1}).encode())
+    assert isinstance(frame, FetchFrame)
+    assert request_of(frame, body) == FetchRequest(url=URL)
+    assert frame.method == "GET"
+    assert frame.headers == {}
+    assert frame.timeout_seconds is None
+    assert frame.follow_redirects is True
+    assert frame.max_bytes is None
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ class _EngineChannel(Channel):
             return failure_head(1, failure), b""
         except BadRequest as error:
             return failure_head(1, FetchFailed(ExitReason.BROWSER_STEP, error.message)), b""
-        return page_head(1, page), page.body
+        return msgspec.to_builtins(page_head(1, page)), page.body
 
 
 class _ShellOwner:

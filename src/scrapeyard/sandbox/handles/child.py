@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from scrapeyard.model import ExitReason, RunError
-from scrapeyard.sandbox.handles.frames import Frame, Ready, parse
+from scrapeyard.sandbox.handles.frames import Frame, Head, Ready, parse
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard_sdk import wire
 
@@ -99,13 +99,13 @@ class Child:
         """Set the maximum size of frames from now on."""
         self._decoder = wire.Decoder(parse, max_bytes)
 
-    def send(self, head: dict[str, object], raw: bytes = b"") -> None:
+    def send(self, head: Head, raw: bytes = b"") -> None:
         """Send a frame, or queue it if the child does not read; use `drained` before the next large one."""
         if self._sock is not None:
             self._queue(head, raw)
             self._write()
 
-    def send_soon(self, head: dict[str, object], raw: bytes = b"") -> None:
+    def send_soon(self, head: Head, raw: bytes = b"") -> None:
         """The same, together with all that is sent before the event loop looks for news again: one call of the system
         and one waking of the child, however many pages have come. A large frame goes at once, so that `unread` tells
         whether the child keeps up."""
@@ -117,7 +117,7 @@ class Child:
                 self._is_due = True
                 self._loop.call_soon(self._write)
 
-    def _queue(self, head: dict[str, object], raw: bytes) -> None:
+    def _queue(self, head: Head, raw: bytes) -> None:
         prefix = _prefix(head, len(raw))
         self._out.append(prefix)
         if raw:
@@ -246,12 +246,12 @@ class Child:
             self.on_unread()
 
 
-def _prefix(head: dict[str, object], raw_length: int) -> bytes:
+def _prefix(head: Head, raw_length: int) -> bytes:
     """As `wire.prefix`, in a fifth of the time. Text that UTF-8 has no bytes for is left to the wire's own encoder."""
     try:
         packed = msgspec.json.encode(head)
     except (ValueError, OverflowError, TypeError):
-        return wire.prefix(head, raw_length)
+        return wire.prefix(msgspec.to_builtins(head), raw_length)
     return wire.prefix_of(packed, raw_length)
 
 

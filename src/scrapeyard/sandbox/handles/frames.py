@@ -8,6 +8,7 @@ from msgspec import Meta, Struct, field
 
 from scrapeyard.engines.browser.operations import MAX_SELECTOR, AnyOperation, LoadState, read_operation
 from scrapeyard.engines.browser.port import Blocked, ContextOptions
+from scrapeyard.engines.headers import AnswerHeaders
 from scrapeyard.engines.port import BrowserWish, FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.model import ExitReason
@@ -256,21 +257,41 @@ _calls: dict[str, msgspec.json.Decoder[Any]] = {
 }
 
 
-def page_head(number: int, page: FetchResponse) -> dict[str, Any]:
+class PageHead(Struct, kw_only=True, tag="page", tag_field="t"):
     """The head of the frame that brings a page; its body is the raw part."""
-    return {
-        "t": "page",
-        "n": number,
-        "url": page.url,
-        "status": page.status,
-        "headers": list(page.headers),
-        "encoding": page.encoding,
-        "elapsed_ms": page.elapsed_ms,
-        "redirects": list(page.redirects),
-        "age_seconds": page.age_seconds,
-        "way": page.way,
-        "kept": page.kept,
-    }
+
+    i: int = 0
+    n: int
+    url: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    encoding: str
+    elapsed_ms: float
+    redirects: tuple[str, ...]
+    age_seconds: float | None
+    way: str
+    kept: int | None
+
+
+Head = dict[str, Any] | PageHead
+"""Of a frame to the child."""
+
+
+def page_head(number: int, page: FetchResponse) -> PageHead:
+    """The head of the frame that brings a page."""
+    headers = page.headers
+    return PageHead(
+        n=number,
+        url=page.url,
+        status=page.status,
+        headers=headers.pairs if type(headers) is AnswerHeaders else tuple(headers),
+        encoding=page.encoding,
+        elapsed_ms=page.elapsed_ms,
+        redirects=page.redirects,
+        age_seconds=page.age_seconds,
+        way=page.way,
+        kept=page.kept,
+    )
 
 
 def failure_head(number: int, failure: FetchFailed) -> dict[str, Any]:

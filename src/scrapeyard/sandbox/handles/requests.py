@@ -20,6 +20,7 @@ from scrapeyard.sandbox.handles.frames import (
     EnqueueFrame,
     ExtractFrame,
     FetchFrame,
+    Head,
     KeepArtifact,
     Request,
     SolveFrame,
@@ -54,7 +55,7 @@ _MB = 1024 * 1024
 class Asker(Protocol):
     """The conversation that the requests belong to."""
 
-    def answer(self, head: dict[str, Any], raw: bytes = b"") -> None:
+    def answer(self, head: Head, raw: bytes = b"") -> None:
         """Send a frame to the child."""
 
     def spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
@@ -102,7 +103,10 @@ class ChildRequests:
     def fetch(self, frame: FetchFrame, raw: bytes) -> None:
         """The child wants a page, or one downloaded."""
         size = _REQUEST_COST + len(raw) + frame.head_size
-        self._serve(frame.n, size, lambda: self._send_page(frame, request_of(frame, raw)), is_fetch=True)
+        if frame.keep:
+            self._serve(frame.n, size, lambda: self._send_download(frame, request_of(frame, raw)), is_fetch=True)
+        elif self._accepts(frame.n, size, is_fetch=True):
+            self._asker.spawn(self._send_page(frame, request_of(frame, raw), size))
 
     def browser(self, frame: BrowserFrame, raw: bytes) -> None:
         """The child opens, uses or closes a page in a browser."""
@@ -163,6 +167,11 @@ class ChildRequests:
 
     def _serve(self, number: int, size: int, work: Callable[[], Awaitable[None]], *, is_fetch: bool) -> None:
         """Do the work of a request of `size` bytes, if the limits allow it."""
+        if self._accepts(number, size, is_fetch=is_fetch):
+            self._asker.spawn(self._answer(number, size, work))
+
+    def _accepts(self, number: int, size: int, *, is_fetch: bool) -> bool:
+        """Whether the limits allow a request. It is counted if they do, and answered if not."""
         self._fetches += is_fetch
         refusal = None
         if is_fetch and self._fetches > self._limits.fetches:
@@ -173,38 +182,56 @@ class ChildRequests:
         if refusal is not None:
             self._asker.answer(failure_head(number, refusal))
             self._asker.count_refusal(refusal.message)
-            return
+            return False
         self._waiting_bytes += size
-        self._asker.spawn(self._answer(number, size, work))
+        return True
 
     async def _answer(self, number: int, size: int, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
-        except FetchFailed as failure:
-            self._asker.answer(failure_head(number, failure))
-        except ScrapeyardError as error:
-            self._not_saved(number, error)
-        except ValueError as error:
-            large = FetchFailed(ExitReason.FETCH_TOO_LARGE, f"the page does not fit: {error}")
-            self._asker.answer(failure_head(number, large))
+        except (ScrapeyardError, ValueError) as error:
+            self._tell_failure(number, error)
         finally:
             self._waiting_bytes -= size
 
-    async def _send_page(self, frame: FetchFrame, request: FetchRequest) -> None:
-        picture = frame.browser.screenshot if frame.browser is not None else ""
-        if picture and not ARTIFACT_NAME.fullmatch(picture):
-            raise BadRequest(_BAD_NAME)
-        if frame.keep:
-            page = await self._download(frame.keep, request)
-        else:
-            async with self._gate:
+    async def _send_page(self, frame: FetchFrame, request: FetchRequest, size: int) -> None:
+        """As `_answer`, for a page: most requests, so in one step."""
+        gate = self._gate
+        try:
+            picture = _picture(frame)
+            if not gate.enter():
+                await gate.wait()
+            try:
                 page = await self._services.fetch(request)
-                self._gate.note_size(len(page.body))
-        if picture and page.screenshot:
-            self._artifact_bytes += max(len(page.screenshot), _ARTIFACT_COST)
-            if self._artifact_bytes > self._limits.artifact_mb * _MB:
-                raise BadRequest(self._no_room())
-            await self._services.artifact(picture, "image/png", page.screenshot)
+                gate.note_size(len(page.body))
+            finally:
+                gate.leave()
+            if picture and page.screenshot:
+                await self._save_picture(picture, page.screenshot)
+            self._asker.answer(page_head(frame.n, page), page.body)
+        except (ScrapeyardError, ValueError) as error:
+            self._tell_failure(frame.n, error)
+        finally:
+            self._waiting_bytes -= size
+
+    def _tell_failure(self, number: int, error: ScrapeyardError | ValueError) -> None:
+        if isinstance(error, FetchFailed):
+            self._asker.answer(failure_head(number, error))
+        elif isinstance(error, ScrapeyardError):
+            self._not_saved(number, error)
+        else:
+            large = FetchFailed(ExitReason.FETCH_TOO_LARGE, f"the page does not fit: {error}")
+            self._asker.answer(failure_head(number, large))
+
+    async def _save_picture(self, name: str, png: bytes) -> None:
+        self._artifact_bytes += max(len(png), _ARTIFACT_COST)
+        if self._artifact_bytes > self._limits.artifact_mb * _MB:
+            raise BadRequest(self._no_room())
+        await self._services.artifact(name, "image/png", png)
+
+    async def _send_download(self, frame: FetchFrame, request: FetchRequest) -> None:
+        _picture(frame)
+        page = await self._download(frame.keep, request)
         self._asker.answer(page_head(frame.n, page), page.body)
 
     async def _browse(self, frame: BrowserFrame, given: BrowserCall, files: bytes) -> None:
@@ -273,6 +300,14 @@ class ChildRequests:
     def _refuse_artifact(self, number: int, message: str) -> None:
         self._asker.answer({"t": "kept_error", "n": number, "message": message})
         self._asker.count_refusal(message)
+
+
+def _picture(frame: FetchFrame) -> str:
+    """The artifact that a picture of the page goes to; empty: none is made. Raises BadRequest."""
+    name = frame.browser.screenshot if frame.browser is not None else ""
+    if name and not ARTIFACT_NAME.fullmatch(name):
+        raise BadRequest(_BAD_NAME)
+    return name
 
 
 async def browser_answer(

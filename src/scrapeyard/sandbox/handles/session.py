@@ -6,7 +6,6 @@ A child that serves the items of a job has a session for each of them, one after
 import asyncio
 import math
 import time
-from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -18,7 +17,9 @@ from scrapeyard.sandbox.handles.frames import (
     Error,
     FetchFrame,
     Frame,
+    Head,
     LogFrame,
+    PageHead,
     ProgressFrame,
     Ready,
     Record,
@@ -232,9 +233,14 @@ class Session:
             self.reusable = False
             self._child.kill()
 
-    def answer(self, head: dict[str, Any], raw: bytes = b"") -> None:
+    def answer(self, head: Head, raw: bytes = b"") -> None:
         """Send the answer to a request of this item."""
-        self._child.send_soon({**head, "i": self._item} if self._item else head, raw)
+        if self._item:
+            if isinstance(head, PageHead):
+                head.i = self._item
+            else:
+                head = {**head, "i": self._item}
+        self._child.send_soon(head, raw)
 
     def _on_log(self, frame: LogFrame) -> None:
         room = self._limits.log_kb * 1024 - self._log_bytes

@@ -75,7 +75,7 @@ class UnreadPages:
 class FetchGate:
     """Lets a run begin its fetches in order: sixteen at once, fewer while large pages wait for the script.
 
-    Use it as a context manager around each fetch.
+    Use it as a context manager around each fetch; or `enter`, `wait` where that says no, and `leave` at the end.
     """
 
     def __init__(self, pages: UnreadPages, child: Child, end_run: Callable[[str], None]) -> None:
@@ -92,9 +92,21 @@ class FetchGate:
         self._on_unread()
 
     async def __aenter__(self) -> None:
-        if not self._waiting and self._may_begin():
-            self._under_way += 1
-            return
+        if not self.enter():
+            await self.wait()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+
+    def enter(self) -> bool:
+        """Whether a fetch may begin now; if not, `wait`."""
+        if self._waiting or not self._may_begin():
+            return False
+        self._under_way += 1
+        return True
+
+    async def wait(self) -> None:
+        """Until a fetch may begin."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -105,7 +117,8 @@ class FetchGate:
                 self.let_in()
             raise
 
-    async def __aexit__(self, *_: object) -> None:
+    def leave(self) -> None:
+        """A fetch is over."""
         self._under_way -= 1
         if self._waiting:
             self.let_in()

@@ -113,11 +113,13 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         self.first_url = self.first_url or request.url
         wait = self.plan.site_wait
         try:
-            await wait.begin()
+            if (settling := wait.begin()) is not None:
+                await settling
             try:
                 response = await self.parts.engine.fetch(request, self._caller or self._make_caller())
             finally:
-                await wait.end()
+                if (settling := wait.end()) is not None:
+                    await settling
         except FetchFailed as error:
             self._turn_in = self._turn_after(error)
             self._on_fetched(request, started, error)

@@ -5,7 +5,7 @@ them continues. What the script does meanwhile runs without a slot, but that is 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from scrapeyard.errors import FetchFailed, Overloaded
@@ -30,27 +30,31 @@ class SiteWait:
     @asynccontextmanager
     async def fetching(self) -> AsyncIterator[None]:
         """A fetch goes on within this context, from `begin` to `end`."""
-        await self.begin()
+        if (settling := self.begin()) is not None:
+            await settling
         try:
             yield
         finally:
-            await self.end()
+            if (settling := self.end()) is not None:
+                await settling
 
-    async def begin(self) -> None:
-        """A fetch begins. Call `end` once it is over."""
+    def begin(self) -> Coroutine[None, None, None] | None:
+        """A fetch begins. Await what is returned, if anything, and call `end` once the fetch is over."""
         self._fetching += 1
-        if self._left is not None:
-            try:
-                await self._settle()
-            except BaseException:
-                await self.end()
-                raise
+        return None if self._left is None else self._return()
 
-    async def end(self) -> None:
-        """A fetch is over."""
+    def end(self) -> Coroutine[None, None, None] | None:
+        """A fetch is over. Await what is returned, if anything."""
         self._fetching -= 1
-        if self._waiting:
+        return self._settle() if self._waiting else None
+
+    async def _return(self) -> None:
+        try:
             await self._settle()
+        except BaseException:
+            if (settling := self.end()) is not None:
+                await settling
+            raise
 
     async def pause(self, seconds: float) -> None:
         """Wait. Raises FetchFailed (fetch_rate_limited) at once if too many runs wait already; `details["retry_after"]`
