@@ -66,6 +66,7 @@ class Figures:
         self.latency: dict[str, list[float]] = {}
         self.grown_mb = float("nan")
         self.costs: list[dict[str, float]] = []
+        self.child_costs: list[dict[str, float]] = []
         self.failures: dict[str, str] = {}
 
     def rate(self, part: str) -> float:
@@ -75,6 +76,10 @@ class Figures:
     def cost(self, name: str) -> float:
         """One figure of what a fetch costs, median of the rounds; NaN when not measured."""
         return median([told[name] for told in self.costs])
+
+    def least(self, name: str) -> float:
+        """One figure of what a fetch of a script costs, the lowest of the rounds; NaN when not measured."""
+        return min((told[name] for told in self.child_costs), default=float("nan"))
 
     def added_ms(self) -> float:
         """What the stages add to one fetch after another."""
@@ -123,6 +128,8 @@ def _round(figures: Figures, url: str, options: Options, say: Say) -> None:
             with _noting(figures, each.part):
                 told = crawl(each.module, url, pages=max(100, int(each.pages * options.pace)), extract=each.extract)
                 figures.rates.setdefault(each.part, []).append(told["pages"] / told["seconds"])
+                if "child_us" in told:
+                    figures.child_costs.append(told)
                 if "p50_ms" in told:
                     figures.latency.setdefault(each.part, []).append(told["p50_ms"])
 
@@ -160,7 +167,10 @@ def _report(figures: Figures) -> Report:
         note=f"One after another, the engine's stages add {figure(figures.added_ms(), 'ms')} to wreq alone.",
     )
     return Report(
-        bench="engine", tables=(table, _cost_table(figures)), goals=tuple(_goals(figures)), failures=figures.failures
+        bench="engine",
+        tables=(table, _cost_table(figures), _child_table(figures)),
+        goals=tuple(_goals(figures)),
+        failures=figures.failures,
     )
 
 
@@ -173,6 +183,16 @@ def _cost_table(figures: Figures) -> Table:
         title="What one fetch costs, the three in turns in one process",
         columns=("program", "µs of processor", "of it in the event loop", "µs by the clock", "calls in Python"),
         rows=rows,
+    )
+
+
+def _child_table(figures: Figures) -> Table:
+    columns = ("worker, all threads", "of it in the event loop", "child")
+    row = tuple(figure(figures.least(name), "") for name in ("us", "loop_us", "child_us"))
+    return Table(
+        title="What one `ctx.fetch` costs through a child, µs of processor, the lowest of the rounds",
+        columns=("", *columns),
+        rows=(("`ctx.fetch`", *row),),
     )
 
 
