@@ -16,13 +16,28 @@ MNT_DETACH = 2
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 
-def call(function: str, *args: Any) -> int:
-    """Call a libc function that returns -1 on error. Raises OSError with its errno."""
-    result = int(getattr(_libc, function)(*args))
+def _checked(result: int, function: Any, _arguments: object) -> int:
+    """Raise the OSError of a call that has returned -1."""
     if result < 0:
         errno = ctypes.get_errno()
-        raise OSError(errno, f"{function}: {os.strerror(errno)}")
+        raise OSError(errno, f"{function.__name__}: {os.strerror(errno)}")
     return result
+
+
+def _function(name: str) -> Any:
+    function: Any = _libc[name]
+    function.errcheck = _checked
+    return function
+
+
+bare_syscall, bare_prctl = _function("syscall"), _function("prctl")
+"""The C functions themselves, which raise OSError too: a child that is just forked calls them with arguments that its
+parent has converted. The number of a system call is a `c_long`."""
+
+
+def call(function: str, *args: Any) -> int:
+    """Call a libc function that returns -1 on error. Raises OSError with its errno."""
+    return int(_function(function)(*args))
 
 
 def syscall(number: int, *args: Any) -> int:
@@ -72,3 +87,20 @@ def drop_capabilities() -> None:
     header = _CapHeader(0x20080522, 0)
     none = (ctypes.c_uint32 * 6)()
     call("capset", ctypes.byref(header), ctypes.byref(none))
+
+
+class EnvironmentVariable:
+    """A variable whose memory is ours, for one that often changes: `setenv` keeps every value for ever."""
+
+    def __init__(self, name: str, longest: int) -> None:
+        """`longest` is how many bytes a value may have."""
+        self._name = name.encode()
+        self._head = self._name + b"="
+        self._memory = ctypes.create_string_buffer(self._head, len(self._head) + longest + 1)
+        self._known = vars(os.environ)["_data"]
+        _libc.putenv(self._memory)
+
+    def set(self, value: bytes) -> None:
+        """Set it for Python and for C. Raises ValueError if it is too long."""
+        self._memory.value = self._head + value + b"\0"
+        self._known[self._name] = value

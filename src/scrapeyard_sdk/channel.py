@@ -31,7 +31,7 @@ class ItemOver(Exception):
 class Channel:
     """Frames to and from the worker. Sends block; the worker always reads."""
 
-    def __init__(self, sock: socket.socket, before: "Channel | None" = None, item: int = 0) -> None:
+    def __init__(self, sock: socket.SocketType, before: "Channel | None" = None, item: int = 0) -> None:
         """`before` is the channel of the previous item on the same wire; `item` is 0 if the child serves one run."""
         self._sock = sock
         self._item = item

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from scrapeyard_sdk.base import WHOLE_INPUT, BaseScraper, ClassEntry
@@ -36,7 +37,7 @@ class Script:
     validate: Callable[[Any], Any] | None
     folder: str
 
-    @property
+    @cached_property
     def is_async(self) -> bool:
         """Whether it needs an event loop."""
         return self.kind.startswith("async")

@@ -24,7 +24,7 @@ MAX_HEAD = 1024 * 1024
 
 _LENGTHS = struct.Struct("<II")
 _TOTAL = struct.Struct("<I")
-_decode_head = json.JSONDecoder().raw_decode
+_decode_value = json.JSONDecoder().raw_decode
 """Without the search for an encoding and for blanks, which takes longer than the head."""
 _encode_head = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -105,12 +105,18 @@ class Decoder(Generic[Head]):
 def parse_head(packed: bytes) -> dict[str, Any]:
     """A head as a plain object. Raises WireError when it is not one with a type."""
     try:
-        text = packed.decode()
-        head, end = _decode_head(text)
-        if end != len(text):
-            raise ValueError("something follows it")
+        head = from_json(packed)
     except (ValueError, RecursionError) as error:
         raise WireError(f"a frame whose head is not JSON: {error}") from None
     if not isinstance(head, dict) or not isinstance(head.get("t"), str):
         raise WireError("a frame without a type")
     return head
+
+
+def from_json(packed: bytes) -> Any:
+    """A value from JSON in UTF-8 that nothing stands around. Raises ValueError."""
+    text = packed.decode()
+    value, end = _decode_value(text)
+    if end != len(text):
+        raise ValueError("something follows it")
+    return value

@@ -114,13 +114,13 @@ os.register_at_fork(after_in_parent=forked.set)
 """Children are forked when the script is loaded: who waits for the first acts neither too early nor too late."""
 TAMPERED: dict[str, tuple[str, set[ExitReason]]] = {
     "no walls of its own": (
-        "walls.enclose_child = lambda *a: None\n"
+        "walls.enclose_child = lambda *a: ([], [])\n"
         "def run(ctx):\n    try: open('/etc/passwd'); return 'read'\n    except OSError: pass\n"
         "    try: socket.socket(); return 'net'\n    except OSError: return 'held'",
         {SUCCEEDED},
     ),
     "forks behind our back": (
-        "walls.enclose_child = lambda *a: None\n"
+        "walls.enclose_child = lambda *a: ([], [])\n"
         "def run(ctx):\n    if os.fork() == 0:\n        os.setsid()\n        time.sleep(600)\n    return 'held'",
         {SUCCEEDED, ExitReason.PROCESS_LIMIT},
     ),
@@ -175,7 +175,7 @@ TAMPERED: dict[str, tuple[str, set[ExitReason]]] = {
     "closes its control": ("os.close(3)\ndef run(ctx): return 1", {ExitReason.SCRAPER_INVALID}),
     "hides its folder": (
         "real = walls.enclose_child\ndef hide(plan, folder, cpu):\n"
-        "    os.rename(folder, folder + 'x'); os.symlink('/', folder)\n"
+        "    os.rename(folder, folder + 'x'); os.symlink('/', folder); return [], []\n"
         "walls.enclose_child = hide\ndef run(ctx): time.sleep(0.7); return 'held'",
         {SUCCEEDED},
     ),
@@ -239,7 +239,7 @@ async def test_tampering_at_import_gains_nothing(stand: Bench, name: str) -> Non
 
 async def test_strays_are_found_and_killed(stand: Bench) -> None:
     source = (
-        TAMPER + "walls.enclose_child = lambda *a: None\n"
+        TAMPER + "walls.enclose_child = lambda *a: ([], [])\n"
         "def run(ctx):\n    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0: time.sleep(600)\n"
         "        os._exit(0)\n    os.wait(); return 'held'\n# strays"
     )

@@ -10,7 +10,6 @@ import _signal  # type: ignore[import-not-found] # `signal` makes an enum of eve
 import _thread
 import contextvars
 import gc
-import json
 import os
 import resource
 import select
@@ -19,6 +18,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from scrapeyard_sdk import wire
 from scrapeyard_sdk.channel import Channel
 from scrapeyard_sdk.child.perform import Lines, flush, new_imports, perform, tell_bare_output
 from scrapeyard_sdk.context import LogRoom
@@ -43,7 +43,7 @@ def serve_items(
     items = _Items(channel, script, loop, is_warm=bool(start.get("warm")))
     while True:
         channel = channel.for_item(int(start["i"]))
-        start["input"] = json.loads(given)
+        start["input"] = wire.from_json(given)
         items.serve(channel, start)
         start, given = channel.receive()
 

@@ -28,6 +28,8 @@ def new_imports(loaded: int) -> list[str]:
 
     Iterates from the end: walking over the older names would touch, and so copy, the memory of each.
     """
+    if len(sys.modules) == loaded:
+        return []
     new = list(islice(reversed(sys.modules), max(0, len(sys.modules) - loaded)))
     return [name[:100] for name in reversed(new[-MAX_IMPORTS:])]
 

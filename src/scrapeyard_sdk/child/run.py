@@ -4,7 +4,6 @@ Everything here runs inside the walls. The worker measures and enforces limits f
 child reports about itself.
 """
 
-import json
 import os
 import socket
 import sys
@@ -34,24 +33,30 @@ _OUT_OF_MEMORY = wire.encode({"t": "error", "reason": "memory_limit", "type": "M
 """Built in advance, because there may be no memory left when it is needed."""
 
 
-def run_child(sock: socket.socket, script: Script) -> NoReturn:
+def run_child(sock: socket.SocketType, script: Script) -> NoReturn:
     """Never returns: the process ends when the run does."""
     channel = Channel(sock)
-    loop = _new_loop() if script.is_async else None
-    _rehearse(channel, loop)
-    loaded = len(sys.modules)
     try:
-        channel.send({"t": "ready", "version": wire.VERSION})
-        start, given = channel.receive()
-        if "i" in start:
-            serve_items(channel, script, loop, start, given)
-        start["input"] = json.loads(given)
-        _run(channel, script, start, loop, loaded)
+        serve_run(channel, script)
     except WorkerGone:
         pass
     except MemoryError:
         channel.send_frame(_OUT_OF_MEMORY)
     os._exit(0)
+
+
+def serve_run(channel: Channel, script: Script) -> "asyncio.AbstractEventLoop | None":
+    """One run; returns its loop, which it leaves open."""
+    loop = _new_loop() if script.is_async else None
+    _rehearse(channel, loop)
+    loaded = len(sys.modules)
+    channel.send({"t": "ready", "version": wire.VERSION})
+    start, given = channel.receive()
+    if "i" in start:
+        serve_items(channel, script, loop, start, given)
+    start["input"] = wire.from_json(given)
+    _run(channel, script, start, loop, loaded)
+    return loop
 
 
 def _new_loop() -> "asyncio.AbstractEventLoop":
@@ -69,7 +74,7 @@ def _rehearse(channel: Channel, loop: "asyncio.AbstractEventLoop | None") -> Non
     flush(Lines(room, "stdout", 1))
     tell_bare_output(room)
     wire.encode({"t": "result", **usage(), "imports": new_imports(len(sys.modules))}, to_json({}))
-    json.loads(b"{}")
+    wire.from_json(b"{}")
     if loop is not None:
         loop.run_until_complete(_nothing())
 

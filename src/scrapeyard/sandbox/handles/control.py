@@ -9,6 +9,7 @@ from typing import Any
 
 from scrapeyard.model import ExitReason, RunError
 from scrapeyard.sandbox.handles.child import Child, Exit
+from scrapeyard.sandbox.walls.plan import FORK
 
 _MESSAGE = 128 * 1024
 
@@ -40,7 +41,7 @@ class Control:
 
     def ask_for(self, child: Child, cpu_seconds: float) -> None:
         """Make the parent fork this child. Raises OSError if the parent no longer reads."""
-        request = json.dumps({"fork": child.slot, "cpu": max(1, round(cpu_seconds + 0.5))}).encode()
+        request = FORK.pack(child.slot, max(1, round(cpu_seconds + 0.5)))
         socket.send_fds(self._ours, [request], [child.theirs.fileno()])
 
     def teach(self, modules: Sequence[str]) -> None:

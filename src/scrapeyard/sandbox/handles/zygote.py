@@ -19,6 +19,8 @@ from scrapeyard.sandbox.inside.libraries import sdk_folder
 from scrapeyard.sandbox.walls.plan import Plan
 
 ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "USER": "scrapeyard"}
+_BIND_NOW = {"LD_BIND_NOW": "1"}
+"""Otherwise each child looks up the functions of libraries that it calls first, and copies memory for it."""
 _MESSAGE = 128 * 1024
 _HELLO_PATIENCE = 20.0
 _TRIES = 3
@@ -137,7 +139,7 @@ class ZygoteHandle:
                 self._command(theirs.fileno()),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env=ENVIRONMENT,
+                env=ENVIRONMENT | _BIND_NOW,
                 cwd="/",
             )
         loop = asyncio.get_running_loop()

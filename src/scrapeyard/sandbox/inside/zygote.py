@@ -41,12 +41,14 @@ def main() -> None:
 
 
 def _warm_up() -> None:
-    """Import what every child needs, once, and keep the collector from touching it in every child.
+    """Import and do what every child needs, once, and keep the collector from touching it in every child.
 
     Nothing more is imported, because each fork pays for what is loaded. A scraper's parent loads what its script needs.
     """
-    import scrapeyard_sdk.child.items  # noqa: F401, PLC0415
+    from scrapeyard_sdk.child.warming import nothing, warm_up  # noqa: PLC0415
 
+    for script in nothing:
+        warm_up(script)
     gc.collect()
     gc.freeze()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from scrapeyard import libc
 
-_CREATE, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_CREATE, _ADD_RULE, RESTRICT = map(ctypes.c_long, (444, 445, 446))
 _READ = 0b1100  # READ_FILE, READ_DIR
 _FS_BY_ABI = {1: 13, 2: 14, 3: 15, 5: 16}
 _WRITE_BITS = 0x1FFF & ~1  # all of ABI 1 but EXECUTE
@@ -32,7 +32,7 @@ class _PathRule(ctypes.Structure):
 def abi() -> int:
     """The kernel's Landlock version; 0 where there is none."""
     try:
-        return libc.syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+        return int(libc.bare_syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1)))
     except OSError:
         return 0
 
@@ -54,18 +54,28 @@ class Rules:
         )
         self._size = ctypes.c_size_t(24 if version >= 6 else 16 if version >= 4 else 8)
         self._write = (_READ | _WRITE_BITS | _REFER | _TRUNCATE) & handled
-        self._rules = [*self._opened(readable, _READ), *self._opened(writable, self._write)]
+        rules = [*self._opened(readable, _READ), *self._opened(writable, self._write)]
+        self.descriptors = [rule.parent for rule in rules]
+        """The open paths. Whoever made this closes them; a child, many in one call."""
+        self._rules = [ctypes.byref(rule) for rule in rules]
 
-    def restrict(self, folder: str = "") -> None:
-        """Put this process under the rules, with `folder` writable besides, and close them. Raises OSError."""
-        ruleset = libc.syscall(_CREATE, ctypes.byref(self._attributes), self._size, _NO_FLAGS)
+    def ruleset(self, folder: str) -> int:
+        """A descriptor of the rules, with `folder` writable besides, for `RESTRICT`. Raises OSError."""
+        own = os.open(folder, os.O_PATH | os.O_CLOEXEC)
         try:
-            for rule in [*self._rules, *self._opened((folder,) if folder else (), self._write)]:
-                libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), _NO_FLAGS)
-                os.close(rule.parent)
-            libc.syscall(_RESTRICT_SELF, ruleset, _NO_FLAGS)
+            ruleset: int = libc.bare_syscall(_CREATE, ctypes.byref(self._attributes), self._size, _NO_FLAGS)
+            for rule in (*self._rules, ctypes.byref(_PathRule(self._write, own))):
+                libc.bare_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, _NO_FLAGS)
         finally:
-            os.close(ruleset)
+            os.close(own)
+        return ruleset
+
+    def restrict(self, folder: str) -> None:
+        """Put this process under the rules, with `folder` writable besides, and close them. Raises OSError."""
+        ruleset = self.ruleset(folder)
+        libc.bare_syscall(RESTRICT, ruleset, _NO_FLAGS)
+        for descriptor in (ruleset, *self.descriptors):
+            os.close(descriptor)
 
     @staticmethod
     def _opened(paths: Iterable[str], access: int) -> Iterator[_PathRule]:

@@ -1,6 +1,7 @@
 """What the worker tells the zygote to build: a plain description that travels as JSON. Standard library only."""
 
 import json
+import struct
 from dataclasses import asdict, dataclass, field
 
 NAMES = ("namespaces", "root", "user", "landlock", "seccomp", "rlimits")
@@ -9,6 +10,9 @@ NAMES = ("namespaces", "root", "user", "landlock", "seccomp", "rlimits")
 ROOT_FOLDER = "/scrapeyard/script"
 WORK_FOLDER = "/scrapeyard/work"
 """Where a walled script sees its files and its run folders."""
+
+FORK = struct.Struct("<QQ")
+"""What the worker tells a parent to fork: the number of the child's slot, and how many CPU seconds it may use."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,10 @@ import os
 import resource
 import signal
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scrapeyard import libc
 from scrapeyard.sandbox.walls import landlock, seccomp
@@ -66,6 +68,10 @@ def enclose(plan: Plan) -> None:
         )
 
 
+Call = tuple[Callable[..., object], tuple[Any, ...]]
+"""A function and its arguments, for a child to call."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChildWalls:
     """What all children of a parent share, computed once, because a child must start in a millisecond or two."""
@@ -73,6 +79,11 @@ class ChildWalls:
     rlimits: bool
     rules: landlock.Rules | None
     filter: seccomp.ChildFilter | None
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What is open for `enclose_child`, and must be closed in the child."""
+        return [] if self.rules is None else self.rules.descriptors
 
 
 def prepare_children(plan: Plan) -> ChildWalls:
@@ -84,14 +95,19 @@ def prepare_children(plan: Plan) -> ChildWalls:
     )
 
 
-def enclose_child(ready: ChildWalls, folder: str, cpu_seconds: int) -> None:
-    """Raise a child's extra walls: only its own folder, no new processes, its own CPU limit."""
+def enclose_child(ready: ChildWalls, folder: str, cpu_seconds: int) -> tuple[list[Call], list[int]]:
+    """What a child calls to raise its extra walls: only its own folder, no new processes, its own CPU limit. Besides,
+    descriptors that are open for these calls, to be closed here and in the child. Raises OSError."""
+    calls: list[Call] = []
+    opened = []
     if ready.rlimits:
-        resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
+        calls.append((resource.setrlimit, (resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))))
     if ready.rules is not None:
-        ready.rules.restrict(folder)
+        opened.append(ready.rules.ruleset(folder))
+        calls.append((libc.bare_syscall, (landlock.RESTRICT, opened[0], 0)))
     if ready.filter is not None:
-        seccomp.install(ready.filter.for_process(os.getpid()))
+        calls += ((ready.filter.fill_in, ()), (libc.bare_prctl, ready.filter.arguments))
+    return calls, opened
 
 
 def _rules(plan: Plan) -> landlock.Rules:

@@ -1,0 +1,45 @@
+"""What a parent does so that its children need to do less."""
+
+import ctypes
+import os
+import sys
+
+import pytest
+
+from scrapeyard import libc
+from scrapeyard.sandbox.inside.parent import _ranges
+from scrapeyard_sdk.child.warming import nothing, nothing_async, warm_up
+from scrapeyard_sdk.script import Script
+
+getenv = ctypes.CDLL(None).getenv
+getenv.restype = ctypes.c_char_p
+
+
+def test_a_variable_that_often_changes_is_the_same_for_python_and_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRAPEYARD_TEST_FOLDER", "before")
+    variable = libc.EnvironmentVariable("SCRAPEYARD_TEST_FOLDER", 5)
+    for value in ("12345", "", "a"):
+        variable.set(value.encode())
+        assert os.environ["SCRAPEYARD_TEST_FOLDER"] == value
+        assert getenv(b"SCRAPEYARD_TEST_FOLDER") == value.encode()
+    with pytest.raises(ValueError, match="too long"):
+        variable.set(b"123456")
+    os.environ["SCRAPEYARD_TEST_FOLDER"] = "by the script"
+    assert getenv(b"SCRAPEYARD_TEST_FOLDER") == b"by the script"
+
+
+def test_calls_of_the_c_library_say_which_failed() -> None:
+    with pytest.raises(OSError, match="prctl: Invalid argument"):
+        libc.bare_prctl(-1, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("script", [*nothing, nothing_async], ids=["no input", "input", "async"])
+def test_warming_up_leaves_nothing(script: Script) -> None:
+    before = sys.stdout, sys.stderr, os.listdir("/proc/self/fd")
+    warm_up(script)
+    assert (sys.stdout, sys.stderr, os.listdir("/proc/self/fd")) == before
+
+
+def test_neighbours_are_closed_together() -> None:
+    assert _ranges(7, 3, 5, 4, 9) == [(3, 6), (7, 8), (9, 10)]
+    assert _ranges() == []
