@@ -37,6 +37,9 @@ _ROWS: Final = (64, 8, 1)
 """Rows that one statement inserts."""
 _PHRASES: Final = StatementCache(sqlite.dialect(paramstyle="qmark"))
 _PRAGMAS: Final = ("foreign_keys=ON", "temp_store=MEMORY")
+# The driver looks for an adapter of every value that is bytes or None, and tries two protocols if there is none.
+sqlite3.register_adapter(bytes, bytes)
+sqlite3.register_adapter(type(None), {}.get)
 
 
 class Sqlite:
