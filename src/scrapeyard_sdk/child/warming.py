@@ -14,7 +14,7 @@ from scrapeyard_sdk.channel import Channel
 from scrapeyard_sdk.child.run import serve_run
 from scrapeyard_sdk.script import Script
 
-_ROUNDS = 20
+_ROUNDS = 12
 """More than Python needs to rewrite code."""
 _RUN = {
     "t": "run",
