@@ -35,6 +35,7 @@ from twisted.internet import reactor
 
 class UnrulySpider(scrapy.Spider):
     name = "unruly"
+    custom_settings = {"ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1}, "FILES_STORE": "files"}
 
     async def start(self):
         if self.way == "start":
@@ -55,7 +56,9 @@ class UnrulySpider(scrapy.Spider):
             raise KeyError("one of many")
         if self.way == "all":
             raise KeyError("each of them")
-        yield {"name": response.css("h1::text").get(), "kind": type(self.pages).__name__}
+        files = {"no file": ["/status/404"], "bad file": ["/status/403"]}.get(self.way, [])
+        item = {"name": response.css("h1::text").get(), "kind": type(self.pages).__name__}
+        yield {**item, "file_urls": [f"{self.shop}{path}?{response.url[-1]}" for path in files]}
 
     def lost(self, failure):
         yield {"name": "lost", "kind": type(failure.value).__name__}
@@ -181,6 +184,11 @@ async def test_failures_of_a_crawl_are_told(spiders: SpiderYard) -> None:
     assert await crawl("good") == ("succeeded", 12, "")
     assert await crawl("few") == ("succeeded", 11, ""), "under a tenth failed: the log warns"
     assert await crawl("gone") == ("succeeded", 12, ""), "a page that is gone is no failure"
+    assert await crawl("no file") == ("succeeded", 12, ""), "nor are files that are gone"
+    quiet = {"settings": {"LOG_LEVEL": "ERROR"}}
+    assert await crawl("no file", scrapy=quiet) == ("succeeded", 12, ""), "also where their warnings are not shown"
+    reason, count, message = await crawl("bad file")
+    assert (reason, count, message[:24]) == ("failed", 12, "10 failures on 22 pages,"), "files that are refused are"
     assert await crawl("status") == ("succeeded", 12, "")
     assert await crawl("elsewhere", scrapy={"settings": {"RETRY_ENABLED": False}}) == ("succeeded", 13, "")
     reason, count, message = await crawl("refused")

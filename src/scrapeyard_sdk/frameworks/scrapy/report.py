@@ -24,6 +24,8 @@ _RETRIES = "scrapy.downloadermiddlewares.retry"
 """Tells of a page that it gave up; the page itself is told of by the scraper or the statistics."""
 _LOST = "Error downloading"
 _GONE = ("404", "410")
+_FILES, _MEDIA = "scrapy.pipelines.files", "scrapy.pipelines.media"
+"""The first warns of the status of a file or image; right after it, the second tells the error."""
 _IGNORED = "httperror/response_ignored_status_count/"
 MAX_FAILED_PERCENT = 10.0
 ARTIFACT = "scrapy.json"
@@ -41,17 +43,19 @@ class Report(logging.Handler):
         self.failed = 0
         self._lost = 0
         """Pages that never came; the other failures are of pages that Scrapy counts as received."""
+        self._is_file_gone = False
+        """Whether the last file that was warned of is gone, and its error is not told yet."""
         self.dropped: list[dict[str, Any]] = []
         self.stopped = ""
         """Why the platform ended the crawl; empty if it did not."""
 
     def listen(self, level: str | int) -> None:
-        """Take over the log of this process, from this level on. Errors are always counted."""
+        """Take over the log of this process, from this level on. Warnings and errors are always heard."""
         number = level if isinstance(level, int) else logging.getLevelName(str(level).upper())
         self._shown = number if isinstance(number, int) else logging.INFO
         root = logging.getLogger()
         root.handlers[:] = [self]
-        root.setLevel(min(self._shown, logging.ERROR))
+        root.setLevel(min(self._shown, logging.WARNING))
         logging.captureWarnings(True)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -62,12 +66,23 @@ class Report(logging.Handler):
             text = f"{record.msg} ({type(error).__name__}: {error})"
         if record.exc_info and record.exc_info[1] is not None:
             text = f"{text}\n{''.join(traceback.format_exception(*record.exc_info))[-_MAX_TRACEBACK:]}"
-        if record.levelno >= logging.ERROR and record.name.startswith(_COUNTED) and record.name != _RETRIES:
+        if record.name == _FILES and isinstance(record.args, dict) and "status" in record.args:
+            self._is_file_gone = str(record.args["status"]) in _GONE
+        elif self._is_failure(record):
             self.fail(text)
             self._lost += str(record.msg).startswith(_LOST)
         if record.levelno >= self._shown:
             level = next((name for number, name in _LEVELS if record.levelno >= number), "debug")
             self._ctx.log(text, level, logger=record.name)
+
+    def _is_failure(self, record: logging.LogRecord) -> bool:
+        """Whether a line tells of one. A file or image that is gone is none, as a page is not."""
+        if record.levelno < logging.ERROR or not record.name.startswith(_COUNTED) or record.name == _RETRIES:
+            return False
+        if record.name == _MEDIA and self._is_file_gone:
+            self._is_file_gone = False
+            return False
+        return True
 
     def fail(self, text: str) -> None:
         """Count a failure; the first ones are told whole."""
