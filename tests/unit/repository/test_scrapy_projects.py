@@ -454,6 +454,36 @@ def test_scrapy_is_one_that_calls_the_parts_as_they_are(
     assert any("the newest does without Part." in note for note in notes) == is_before
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("from scrapy.loader.processors import MapCompose, TakeFirst", "scrapy.loader.processors"),
+        ("from scrapy.pipelines.images import DropItem", "scrapy.pipelines.images.DropItem"),
+        ("class R(RetryMiddleware):\n    def f(self, r, s):\n        return self._retry(r, 'x', s) or r", "R: _retry"),
+        ("class R(RetryMiddleware):\n    def f(self, r):\n        return self._retry(r, reason='x')", ""),
+        (
+            "class R(RetryMiddleware):\n    def f(self):\n        return self.EXCEPTIONS_TO_RETRY",
+            "R: EXCEPTIONS_TO_RETRY",
+        ),
+        ("class D(RFPDupeFilter):\n    def f(self, x):\n        self.fingerprints.add(x)", "D: fingerprints.add"),
+        ("class S(Spider):\n    def f(self):\n        return super(S, self).start_requests()", "S: start_requests"),
+        ("class S(Spider):\n    def f(self):\n        return self.start_requests()", ""),
+        ("class Part(ImagesPipeline):\n    def __init__(self, store_uri): ...", "Part.__init__ without crawler"),
+        ("class Part(ImagesPipeline):\n    def __init__(self, *args, **kwargs): ...", ""),
+        ("from scrapy.contrib.pipeline import images", "scrapy.contrib.old.Part"),
+    ],
+)
+def test_scrapy_is_one_that_has_what_the_code_takes_from_its_bases(tmp_path: Path, code: str, told: str) -> None:
+    old = ", 'scrapy.contrib.old.Part': None" if "contrib" in told else ""
+    _made(tmp_path, "", settings=f"ITEM_PIPELINES = {{'made.parts.Part': 1{old}}}")
+    (tmp_path / "made" / "parts.py").write_text(code)
+    (tmp_path / "setup.py").write_text("import setuptools")
+    requirements, notes = requirements_of(read_project(tmp_path))
+    assert requirements[0] == ("scrapy==2.11.*" if told else "scrapy==2.19.*")
+    assert any(f"the newest does without {told}" in note for note in notes) == bool(told)
+    assert not [note for note in notes if "setuptools" in note]
+
+
 def test_a_spider_may_derive_from_a_class_elsewhere(tmp_path: Path) -> None:
     text = """
 from scrapy import Spider as Base

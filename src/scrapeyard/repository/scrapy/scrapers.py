@@ -27,10 +27,10 @@ from scrapeyard.repository.scrapy.told import (
     beside,
     imports_of,
     imports_told,
-    needs_before,
     settings_modules,
     variables_of,
 )
+from scrapeyard.repository.scrapy.versions import needs_before
 
 SCRAPY: Final = "scrapy==2.19.*"
 """For a project that does not say which Scrapy it wants."""

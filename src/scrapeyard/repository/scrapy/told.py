@@ -57,6 +57,7 @@ PACKAGES: Final = {
     "dotenv": "python-dotenv",
     "extruct": "extruct",
     "html2text": "html2text",
+    "inline_requests": "scrapy-inline-requests",
     "jmespath": "jmespath",
     "jsonpath_ng": "jsonpath-ng",
     "lxml": "lxml",
@@ -84,7 +85,7 @@ _IMAGES: Final = "PIL"
 _IMAGES_MODULE: Final = "scrapy.pipelines.images"
 """Without Pillow, Scrapy switches its pipeline off, and also a project's own that derives from it."""
 _IMAGES_PIPELINE: Final = f"{_IMAGES_MODULE}.ImagesPipeline"
-_COMPONENTS: Final = frozenset(
+COMPONENTS: Final = frozenset(
     {
         *("ADDONS", "DOWNLOADER_MIDDLEWARES", "DUPEFILTER_CLASS", "EXTENSIONS", "FEED_EXPORTERS", "FEED_STORAGES"),
         *("ITEM_PIPELINES", "LOG_FORMATTER", "REQUEST_FINGERPRINTER_CLASS", "SCHEDULER", "SPIDER_MIDDLEWARES"),
@@ -102,32 +103,15 @@ GONE: Final = {
     **dict.fromkeys(
         (
             *("scrapy.conf", "scrapy.contrib", "scrapy.contrib_exp", "scrapy.log", "scrapy.project", "scrapy.spider"),
-            *("scrapy.command", "scrapy.linkextractor", "scrapy.loader.processors", "scrapy.stats", "scrapy.xlib"),
+            *("scrapy.command", "scrapy.linkextractor", "scrapy.optional_features", "scrapy.stats", "scrapy.xlib"),
             *("scrapy.linkextractors.sgml", "scrapy.selector.HtmlXPathSelector", "scrapy.squeue", "scrapy.statscol"),
+            *("scrapy.dupefilter", "scrapy.item.BaseItem", "scrapy.item.DictItem", "scrapy.spiders.BaseSpider"),
+            *("scrapy.telnet", "scrapy.utils.markup", "scrapy.webservice"),
         ),
         _REMOVED,
     ),
 }
 """Modules that old projects import, and what to do."""
-
-
-_REMOVED_LATELY: Final = frozenset(
-    {
-        *("scrapy.core.downloader.handlers.http10", "scrapy.downloadermiddlewares.ajaxcrawl"),
-        *("scrapy.downloadermiddlewares.decompression", "scrapy.spiders.init", "scrapy.utils.datatypes.CaselessDict"),
-        *("scrapy.utils.iterators.xmliter", "scrapy.utils.misc.md5sum", "scrapy.utils.request.request_fingerprint"),
-        *("scrapy.utils.url.add_or_replace_parameter", "scrapy.utils.url.canonicalize_url"),
-    }
-)
-"""What Scrapy 2.11 has and 2.19 has no longer."""
-_REPLACED_METHODS: Final = {
-    "from_settings": "from_crawler",
-    "process_spider_output": "process_spider_output_async",
-    "process_start_requests": "process_start",
-}
-"""Methods that Scrapy 2.11 calls and 2.19 does not, unless the class has the new one too."""
-_OF_MEDIA: Final = frozenset({"file_downloaded", "file_path", "get_images", "image_downloaded", "thumb_path"})
-"""Methods of pipelines for files and images, which Scrapy since 2.12 calls with the item."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -151,7 +135,7 @@ def _instead(name: str) -> str:
 
 def _far_feeds(project: SpiderProject) -> Iterator[Setting]:
     """Feeds and stores that are written elsewhere than in the project's folder."""
-    for table in _tables(project):
+    for table in tables(project):
         feeds: Any = table.get("FEEDS")
         places = [*(feeds if isinstance(feeds, dict) else ()), table.get("FILES_STORE"), table.get("IMAGES_STORE")]
         for place in places:
@@ -162,7 +146,7 @@ def _far_feeds(project: SpiderProject) -> Iterator[Setting]:
 def imports_of(tree: SourceTree) -> dict[str, str]:
     """Top-level module → the first file that imports it, or something of Scrapy that needs it."""
     found: dict[str, str] = {}
-    for module, file in _modules(tree).items():
+    for module, file in modules(tree).items():
         found.setdefault(_IMAGES if module.startswith(_IMAGES_MODULE) else module.partition(".")[0], file)
     return found
 
@@ -189,8 +173,8 @@ def beside(project: SpiderProject) -> dict[str, Path]:
 
 def imports_told(project: SpiderProject) -> list[str]:
     """Notes about modules that are gone, and about what the project reads of its environment."""
-    modules = _modules(project.tree)
-    files = {gone: next((modules[each] for each in modules if f"{each}.".startswith(f"{gone}.")), "") for gone in GONE}
+    found = modules(project.tree)
+    files = {gone: next((found[each] for each in found if f"{each}.".startswith(f"{gone}.")), "") for gone in GONE}
     notes = [f"{file} imports {gone}: {GONE[gone]}" for gone, file in files.items() if file]
     if variables := variables_of(project.tree):
         notes.append(f"the code reads environment variables: set {', '.join(variables)} in [config.environment]")
@@ -199,38 +183,7 @@ def imports_told(project: SpiderProject) -> list[str]:
     return notes
 
 
-def needs_before(project: SpiderProject) -> list[str]:
-    """What the project uses that the newest Scrapy no longer has, and that one before still has; sorted.
-
-    Nothing for code with `async def start`, which that one does not call.
-    """
-    functions = [each for found in project.tree.classes() for each in found.functions()]
-    if any(isinstance(each, ast.AsyncFunctionDef) and each.name == "start" for each in functions):
-        return []
-    return sorted({*(_REMOVED_LATELY & _modules(project.tree).keys()), *_old_ways(project)})
-
-
-def _old_ways(project: SpiderProject) -> Iterator[str]:
-    """Methods of classes that settings name, which the newest Scrapy calls no longer, or not as plain generators."""
-    named = {text for table in _tables(project) for setting in _COMPONENTS for text in _texts(table.get(setting))}
-    for found in project.tree.classes():
-        if f"{found.module}.{found.node.name}" in named:
-            methods = {each.name: each for each in found.functions()}
-            for old, new in _REPLACED_METHODS.items():
-                if isinstance(methods.get(old), ast.FunctionDef) and new not in methods:
-                    yield f"{found.node.name}.{old}"
-            for name in sorted(_OF_MEDIA & methods.keys()):
-                if not _takes(methods[name], "item"):
-                    yield f"{found.node.name}.{name} without item"
-
-
-def _takes(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
-    """Whether it has this parameter, or takes any."""
-    given = function.args
-    return given.kwarg is not None or any(each.arg == name for each in (*given.args, *given.kwonlyargs))
-
-
-def _tables(project: SpiderProject) -> list[dict[str, Any]]:
+def tables(project: SpiderProject) -> list[dict[str, Any]]:
     """The settings of the project, and those of each spider."""
     return [project.settings, *(spider.settings for spider in project.spiders)]
 
@@ -238,9 +191,9 @@ def _tables(project: SpiderProject) -> list[dict[str, Any]]:
 def settings_modules(project: SpiderProject) -> dict[str, str]:
     """Top-level modules that only settings name, with the setting."""
     found: dict[str, str] = {}
-    for table in _tables(project):
-        for setting in _COMPONENTS & table.keys():
-            for text in _texts(table[setting]):
+    for table in tables(project):
+        for setting in COMPONENTS & table.keys():
+            for text in texts(table[setting]):
                 if _DOTTED.fullmatch(text):
                     found.setdefault(_IMAGES if text == _IMAGES_PIPELINE else text.partition(".")[0], setting)
     return found
@@ -270,22 +223,22 @@ def _reads_environment(function: ast.expr) -> bool:
     return last_name(function) == "getenv" or (owner == "environ" and last_name(function) in ("get", "pop"))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any) -> Iterator[str]:
     """Every text in a setting, also in its tables and lists."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for each in (*value, *value.values()):
-            yield from _texts(each)
+            yield from texts(each)
     elif isinstance(value, list):
         for each in value:
-            yield from _texts(each)
+            yield from texts(each)
 
 
-def _modules(tree: SourceTree) -> dict[str, str]:
-    """Each module that the code imports by its whole name → the first file that does."""
+def modules(tree: SourceTree) -> dict[str, str]:
+    """Each module that the code imports by its whole name → the first file that does. Nothing runs `setup.py`."""
     found: dict[str, str] = {}
-    for path in tree.files():
+    for path in (each for each in tree.files() if each != tree.root / "setup.py"):
         parsed = tree.tree(path)
         for node in ast.walk(parsed) if parsed else ():
             if isinstance(node, ast.ImportFrom) and node.level:
