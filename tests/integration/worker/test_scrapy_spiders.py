@@ -286,6 +286,16 @@ class Add:
         return {**item, "agent": spider.settings["USER_AGENT"]}
 
 
+class Store:
+    def open_spider(self, spider):
+        import cassandra
+        self.session = cassandra.connect()
+
+    def process_item(self, item, spider):
+        self.session.execute("INSERT", dict(item))
+        return item
+
+
 class Alone(scrapy.Spider):
     name = "alone"
 
@@ -296,7 +306,8 @@ class Alone(scrapy.Spider):
         yield {"name": response.css("h1::text").get()}
 
 
-process = CrawlerProcess({"USER_AGENT": "alone", "ITEM_PIPELINES": {"__main__.Add": 1}, "FEEDS": {"a.json": {}}})
+PIPELINES = {"__main__.Add": 1, "__main__.Store": 2}
+process = CrawlerProcess({"USER_AGENT": "alone", "ITEM_PIPELINES": PIPELINES, "FEEDS": {"a.json": {}}})
 process.crawl(Alone)
 process.start()
 """
@@ -339,4 +350,7 @@ async def test_a_file_that_starts_its_own_crawl_runs(spiders: SpiderYard) -> Non
     assert outcome.exit_reason is ExitReason.SUCCEEDED, outcome.error
     (item,) = msgspec.json.decode(await spiders.yard.result(outcome))
     assert (bool(item["name"]), item["agent"]) == (True, "alone")
+    assert [line.text for line in outcome.logs if "skip_pipelines" in line.text] == [
+        "config.skip_pipelines leaves out alone.Store"
+    ]
     assert [each.name for each in outcome.artifacts] == ["a.json", "scrapy.json"]

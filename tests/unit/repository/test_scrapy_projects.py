@@ -122,7 +122,7 @@ def test_settings_and_requirements_are_told(root: Path) -> None:
     assert "policy" in told["HTTPCACHE_ENABLED"]
     assert "artifact" in told["s3://bucket/%(name)s.csv"]
     requirements, notes = requirements_of(project)
-    assert requirements == ["Scrapy==2.13.3", "Price_Parser>=0.3", "twisted<25.5", "w3lib<2.4", "pyyaml"]
+    assert requirements == ["Scrapy==2.13.3", "Price_Parser>=0.3", "twisted<25.5", "w3lib<2.4", "pymongo", "pyyaml"]
     assert [note.partition(":")[0] for note in notes] == [
         *("a requirement is left out", "a requirement is left out"),
         *("odd/deep/er/spiders.py imports pymongo", "odd/deep/er/spiders.py imports pymongo"),

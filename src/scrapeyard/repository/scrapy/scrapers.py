@@ -20,6 +20,7 @@ from scrapeyard.repository.manifest.values import Place
 from scrapeyard.repository.scrapy.project import ProjectSpider, SpiderArgument, SpiderProject
 from scrapeyard.repository.scrapy.reading import project_files
 from scrapeyard.repository.scrapy.stated import REQUIREMENTS, stated
+from scrapeyard.repository.scrapy.stores import store_pipelines
 from scrapeyard.repository.scrapy.told import (
     GONE,
     NETWORK,
@@ -62,6 +63,8 @@ _UNBUILT: Final = {
     **dict.fromkeys(("pkg-resources", "python"), "is no package that can be installed"),
 }
 """Packages that no environment can have, which a list written by `pip freeze` names nevertheless."""
+_OTHER: Final = {"mysql-connector-python": "mysql-connector"}
+"""Packages → others with the same modules."""
 _BINARY: Final = {"psycopg2": "psycopg2-binary"}
 """Packages that have to be compiled → the same, compiled."""
 _FIRST: Final = {
@@ -75,6 +78,7 @@ _FIRST: Final = {
     "zope-interface": (6,),
 }
 """The first versions that this Python can install without compiling; a pin on an earlier one is a lower bound."""
+_STORES: Final = "{name} is left out: it only writes with {module}, and a run reaches no database; see skip_pipelines"
 _MAX_LINE: Final = 2000
 _BROUGHT: Final = frozenset(
     {
@@ -112,6 +116,8 @@ schema = "input.json"
 max_failed_percent = 10
 # Arguments that reach the spider as they are. The others reach it as text, as with `scrapy crawl -a`.
 typed_arguments = {typed}
+# Pipelines that are left out. The import names those that only write to a database, which a run does not reach.
+skip_pipelines = {skipped}
 
 [config.settings]
 # Scrapy settings for this scraper; they win over those of the project and the spider.
@@ -163,7 +169,9 @@ def write_scrapers(
         files = _files(project, spider, f"{site}/{names[spider.name]}", version, requirements)
         _write(project, folder, files)
     ids = tuple(f"{site}/{names[spider.name]}" for spider in project.spiders)
-    return Imported(folders=tuple(folders), scrapers=ids, notes=(*project.notes, *notes, *imports_told(project)))
+    stores = [_STORES.format(name=name, module=module) for name, module in store_pipelines(project).items()]
+    told = (*project.notes, *notes, *stores, *imports_told(project))
+    return Imported(folders=tuple(folders), scrapers=ids, notes=told)
 
 
 def _ids(project: SpiderProject) -> dict[str, str]:
@@ -202,6 +210,7 @@ def _files(
         "description": spider.description or f"The spider {spider.name} of the Scrapy project {project.name}.",
         "requirements": requirements,
         "typed": [argument.name for argument in spider.arguments if argument.type],
+        "skipped": list(store_pipelines(project)),
     }
     variables = variables_of(project.tree)
     environment = f"# The project reads: {', '.join(variables)}" if variables else "# Variables that the project reads."
@@ -392,7 +401,7 @@ def _missing(project: SpiderProject, names: set[str], notes: list[str]) -> list[
         if module in sys.stdlib_module_names or module in tops or module in _BROUGHT or module in GONE:
             continue
         package = PACKAGES.get(module, module.replace("_", "-"))
-        if package.lower() in names:
+        if package.lower() in names or _OTHER.get(package) in names:
             continue
         if module in PACKAGES:
             added.append(package)

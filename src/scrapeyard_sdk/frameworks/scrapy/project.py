@@ -29,6 +29,7 @@ from scrapeyard_sdk.frameworks.scrapy.settings import (
     missing_variable,
     read_settings,
     set_environment,
+    skip_pipelines,
 )
 from scrapeyard_sdk.outcomes import ScraperError
 
@@ -81,6 +82,7 @@ class ScrapyProject:
             raise ScraperError(words) from error
         found.update_settings(settings)  # before Scrapy 2.11, a crawler's settings cannot be changed
         add_given(settings, ctx.config.get("settings") or {}, asked.get("settings") or {})
+        skip_pipelines(settings, ctx.config.get("skip_pipelines") or [], ctx)
         crawler: _SteeredCrawler
 
         def stop(reason: str) -> None:

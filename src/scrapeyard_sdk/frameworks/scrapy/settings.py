@@ -71,6 +71,18 @@ def add_given(settings: Settings, *tables: Any) -> None:
             settings.set(str(name), value, priority="cmdline")
 
 
+def skip_pipelines(settings: Settings, names: Any, ctx: Context) -> None:
+    """Leave out the pipelines that `config.skip_pipelines` names, with a warning. Raises ScraperError for no list."""
+    if not isinstance(names, list):
+        raise ScraperError("config.skip_pipelines is a list of classes, as project.pipelines.Store", "invalid_input")
+    pipelines = settings.getdict("ITEM_PIPELINES")
+    paths = {key: key if isinstance(key, str) else f"{key.__module__}.{key.__qualname__}" for key in pipelines}
+    if skipped := [key for key, path in paths.items() if path in names and pipelines[key] is not None]:
+        kept = {key: order for key, order in pipelines.items() if key not in skipped}
+        settings.set("ITEM_PIPELINES", kept, priority="cmdline")
+        ctx.log(f"config.skip_pipelines leaves out {', '.join(paths[key] for key in skipped)}", "warning")
+
+
 def force(settings: Settings, handler: type, ctx: Context) -> None:
     """Set what the walls demand, above everything that a project, a spider or a call says."""
     for name, value in _FORCED.items():
