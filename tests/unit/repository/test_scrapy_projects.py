@@ -99,8 +99,8 @@ def test_arguments_become_the_input(root: Path) -> None:
     assert (first.description, schema["required"]) == ("Reads one.", ["url"])
     kinds = {name: each["type"] for name, each in schema["properties"].items()}
     assert kinds.pop("scrapy") == "object"
-    assert {name for name, kind in kinds.items() if len(kind) > 2} == {"url", "tag", "other", "depth", "limit"}
-    assert (kinds["pages"], kinds["since"]) == (["integer", "null"], ["string", "null"])
+    assert {name for name, kind in kinds.items() if len(kind) > 3} == {"url", "tag", "other", "depth", "limit"}
+    assert (kinds["pages"], kinds["since"]) == (["integer", "null", "string"], ["string", "null"])
 
 
 def test_an_argument_that_a_subclass_fills_in_is_not_required(tmp_path: Path) -> None:

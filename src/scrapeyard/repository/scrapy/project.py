@@ -95,7 +95,7 @@ def _settings_module(root: Path) -> str:
         return ""
     config = configparser.ConfigParser(interpolation=None)
     try:
-        with place.open(encoding="utf-8") as stream:
+        with place.open(encoding="utf-8-sig") as stream:
             config.read_string(stream.read(_MAX_CONFIG))
         section = dict(config["settings"])
     except (OSError, UnicodeDecodeError, configparser.Error, KeyError) as error:

@@ -13,6 +13,12 @@ from scrapeyard.repository.archive.files import is_skipped
 MAX_SOURCE = 1024 * 1024
 MAX_MODULES = 2000
 _MAX_DEPTH = 16
+_MAX_NESTED = 200
+"""Expressions and blocks within each other: what is deeper is not read."""
+_MAX_PARTS = 5000
+"""Values in a constant, with those that names stand for. A thousand characters count as one."""
+_PART = 1000
+_MAX_NUMBER = 2**64
 _MAX_NAME = 200
 UNKNOWN: Final = object()
 """A value that only running the code would tell."""
@@ -80,18 +86,22 @@ class SourceTree:
 
     def place(self, module: str) -> Path | None:
         """The file of a module of the project; None for one that is not the project's."""
+        if not _is_module(module):
+            return None
         stem = self.root.joinpath(*module.split("."))
         return next((path for path in (stem.with_suffix(".py"), stem / "__init__.py") if path.is_file()), None)
 
     def below(self, module: str) -> list[Path]:
         """The files of a module and, if it is a package, of all modules in it."""
+        if not _is_module(module):
+            return []
         folder = self.root.joinpath(*module.split("."))
         place = self.place(module)
         return [path for path in self.files() if path == place or folder in path.parents]
 
     def no_packages(self, path: Path, modules: tuple[str, ...]) -> list[Path]:
         """The folders between one of these modules and the file that are no packages."""
-        tops = {self.root.joinpath(*module.split(".")) for module in modules}
+        tops = {self.root.joinpath(*module.split(".")) for module in modules if _is_module(module)}
         folders = [folder for folder in path.parents if any(top in folder.parents for top in tops)]
         return [folder for folder in folders if not (folder / "__init__.py").is_file()]
 
@@ -171,6 +181,11 @@ def project_files(folder: Path) -> Iterator[Path]:
             yield from project_files(path)
 
 
+def _is_module(name: str) -> bool:
+    """Whether it is a name that can be imported, and so lies in the project's folder."""
+    return all(part.isidentifier() for part in name.split("."))
+
+
 def _is_plain(name: str) -> bool:
     """Whether it is the path of a file in this folder or below, and not a hidden one."""
     parts = PurePosixPath(name).parts
@@ -191,9 +206,19 @@ def _parse(path: Path) -> ast.Module | None:
     try:
         with path.open("rb") as stream:
             raw = stream.read(MAX_SOURCE + 1)
-        return ast.parse(raw) if len(raw) <= MAX_SOURCE else None
+        tree = ast.parse(raw) if len(raw) <= MAX_SOURCE else None
     except (SyntaxError, ValueError, RecursionError, MemoryError, OSError):
         return None
+    return tree if tree is not None and _is_shallow(tree) else None
+
+
+def _is_shallow(tree: ast.Module) -> bool:
+    level: list[ast.AST] = [tree]
+    for _ in range(_MAX_NESTED):
+        level = [inner for node in level for inner in ast.iter_child_nodes(node)]
+        if not level:
+            return True
+    return False
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:
@@ -223,18 +248,32 @@ def assign(node: ast.AST, known: dict[str, Any]) -> None:
         known[name] = value_of(getattr(node, "value", None), known)
 
 
+def _bounded(value: Any) -> Any:
+    """The value; UNKNOWN if it is too large: a few lines may name a list of billions."""
+    left, parts = _MAX_PARTS, [value]
+    while parts and left >= 0:
+        part = parts.pop()
+        left -= 1 + (len(part) // _PART if isinstance(part, str) else 0)
+        if isinstance(part, dict | list) and len(part) <= left:
+            parts.extend(part.values() if isinstance(part, dict) else part)
+        elif isinstance(part, dict | list):
+            return UNKNOWN
+    return value if left >= 0 else UNKNOWN
+
+
 def value_of(node: ast.AST | None, known: dict[str, Any]) -> Any:
-    """The value of an expression; UNKNOWN where it is more than constants, names and their sums."""
+    """The value of an expression; UNKNOWN where it is more than constants, names and their sums, or too large."""
     if isinstance(node, ast.Constant):
-        return node.value
+        is_large = isinstance(node.value, int) and abs(node.value) > _MAX_NUMBER
+        return UNKNOWN if is_large else node.value
     if isinstance(node, ast.Name):
         return known.get(node.id, UNKNOWN)
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
-        return [value_of(each, known) for each in node.elts]
+        return _bounded([value_of(each, known) for each in node.elts])
     if isinstance(node, ast.Dict):
-        return _table(node, known)
+        return _bounded(_table(node, known))
     if isinstance(node, ast.Call) and last_name(node.func) == "dict" and not node.args:
-        return {each.arg if each.arg else UNKNOWN: value_of(each.value, known) for each in node.keywords}
+        return _bounded({each.arg if each.arg else UNKNOWN: value_of(each.value, known) for each in node.keywords})
     if isinstance(node, ast.JoinedStr):
         return _joined(node, known)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -242,7 +281,7 @@ def value_of(node: ast.AST | None, known: dict[str, Any]) -> Any:
         return -value if isinstance(value, int | float) else UNKNOWN
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = value_of(node.left, known), value_of(node.right, known)
-        return left + right if type(left) is type(right) and type(left) in (str, list) else UNKNOWN
+        return _bounded(left + right) if type(left) is type(right) and type(left) in (str, list) else UNKNOWN
     return UNKNOWN
 
 
@@ -327,7 +366,7 @@ def _pair(key: ast.AST, value: ast.AST, known: dict[str, Any]) -> dict[Any, Any]
 
 def _joined(node: ast.JoinedStr, known: dict[str, Any]) -> Any:
     parts = [value_of(each.value if isinstance(each, ast.FormattedValue) else each, known) for each in node.values]
-    return UNKNOWN if UNKNOWN in parts else "".join(map(str, parts))
+    return UNKNOWN if UNKNOWN in parts or _bounded(parts) is UNKNOWN else _bounded("".join(map(str, parts)))
 
 
 def is_known(value: Any) -> bool:

@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,6 +51,8 @@ _STACK: Final = frozenset(
 _COMPANIONS: Final = ("twisted<25.5", "w3lib<2.4")
 """With later versions of these, Scrapy before 2.15 cannot even be imported."""
 PROJECT: Final = "project"
+_MAX_COPIED_FILES: Final = 200_000
+_MAX_COPIED_BYTES: Final = 4 * 1024**3
 _BOUND: Final = re.compile(r"(===|==|~=|<=|>=|!=|<|>)\s*([0-9][^\s,;)]*)")
 """An operator of a requirement and its version."""
 _PIN: Final = re.compile(r"===?\s*([0-9]+(?:\.[0-9]+)*)(?=\s*(?:;|$))")
@@ -88,7 +90,7 @@ _BROUGHT: Final = frozenset(
     }
 )
 """Modules that Scrapy's own requirements bring, and the SDK."""
-_SCRIPT: Final = '''"""Runs the spider {spider} of the Scrapy project in the folder `project`."""
+_SCRIPT: Final = '''"""Runs a spider of the Scrapy project in the folder `project`."""
 
 from scrapeyard_sdk.frameworks.scrapy import ScrapyProject
 
@@ -159,33 +161,44 @@ def write_scrapers(
 
     Raises BadRequest if a folder is already there, unless `replace`; nothing is written then. Raises OSError.
     """
-    site = slug(site or project.name)
+    site = slug(site) if site else _site(project)
     names = _ids(project)
     folders = [target / site / names[spider.name] for spider in project.spiders]
     if taken := [folder for folder in folders if folder.exists() and not replace]:
         raise BadRequest(f"{taken[0]} is already there; choose another folder, or replace it with --force")
+    copied = _copied(project)
     requirements, notes = requirements_of(project)
+    stores, variables = store_pipelines(project), variables_of(project.tree)
+    shared = {"requirements": requirements, "skipped": list(stores), "variables": variables, "version": version}
     for spider, folder in zip(project.spiders, folders, strict=True):
-        files = _files(project, spider, f"{site}/{names[spider.name]}", version, requirements)
-        _write(project, folder, files)
+        files = _files(project, spider, {**shared, "id": f"{site}/{names[spider.name]}"})
+        _write(copied, folder, files)
     ids = tuple(f"{site}/{names[spider.name]}" for spider in project.spiders)
-    stores = [_STORES.format(name=name, module=module) for name, module in store_pipelines(project).items()]
-    told = (*project.notes, *notes, *stores, *imports_told(project))
+    skipped = [_STORES.format(name=name, module=module) for name, module in stores.items()]
+    told = (*project.notes, *notes, *skipped, *imports_told(project))
     return Imported(folders=tuple(folders), scrapers=ids, notes=told)
+
+
+def _site(project: SpiderProject) -> str:
+    """The project's name, or that of its package if nothing is left of the name, as of one in Chinese."""
+    try:
+        return slug(project.name)
+    except BadRequest:
+        return slug(project.settings_module.partition(".")[0] or project.name)
 
 
 def _ids(project: SpiderProject) -> dict[str, str]:
     """The last part of each spider's id: its name, or its class if nothing is left of that, numbered if it is taken."""
     found: dict[str, str] = {}
+    taken: set[str] = set()
     for spider in project.spiders:
         try:
             name = slug(spider.name)
         except BadRequest:
             name = slug(f"spider-{spider.class_name}")
         numbered = (f"{name[:60]}-{number}" for number in itertools.count(2))
-        found[spider.name] = next(
-            each for each in (name, *itertools.islice(numbered, len(found))) if each not in found.values()
-        )
+        found[spider.name] = next(each for each in itertools.chain((name,), numbered) if each not in taken)
+        taken.add(found[spider.name])
     return found
 
 
@@ -197,22 +210,18 @@ def slug(text: str) -> str:
     return found
 
 
-def _files(
-    project: SpiderProject, spider: ProjectSpider, scraper_id: str, version: str, requirements: list[str]
-) -> dict[str, str]:
+def _files(project: SpiderProject, spider: ProjectSpider, shared: dict[str, Any]) -> dict[str, str]:
+    """The files of a scraper beside its project, by name. `shared` holds what is the same for all spiders."""
     where = f"settings={project.settings_module!r}" if project.settings_module else f"modules={project.modules!r}"
     if not project.settings_module and project.settings:
         where += f", given={project.settings!r}"
     manifest = {
-        "id": scraper_id,
-        "version": version,
+        **shared,
         "name": spider.name[:200],
         "description": spider.description or f"The spider {spider.name} of the Scrapy project {project.name}.",
-        "requirements": requirements,
         "typed": [argument.name for argument in spider.arguments if argument.type],
-        "skipped": list(store_pipelines(project)),
     }
-    variables = variables_of(project.tree)
+    variables = shared["variables"]
     environment = f"# The project reads: {', '.join(variables)}" if variables else "# Variables that the project reads."
     return {
         "scraper.py": _SCRIPT.format(spider=repr(spider.name), where=where),
@@ -240,8 +249,8 @@ def input_schema(spider: ProjectSpider) -> dict[str, Any]:
 
 def _property(argument: SpiderArgument) -> dict[str, Any]:
     kinds = [argument.type, "null"] if argument.type else ["string", "number", "boolean", "array", "object", "null"]
-    if argument.type in ("array", "object"):
-        kinds.append("string")  # a hint says list, and the spider splits the text that `-a` gives it
+    if "string" not in kinds:
+        kinds.append("string")  # as `-a` gives it, and scrapyd: a hint says list, and the spider splits a text
     return {"type": kinds, "description": f"The argument {argument.name} of the spider."}
 
 
@@ -263,44 +272,42 @@ _STEERING: Final = {
 }
 
 
-def _write(project: SpiderProject, folder: Path, files: dict[str, str]) -> None:
+def _write(copied: dict[Path, Path], folder: Path, files: dict[str, str]) -> None:
     """Write beside the folder, then move it there, so that nobody sees half a scraper."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".import-", dir=folder.parent) as made:
         new = Path(made) / "new"
-        copy_project(project, new / PROJECT)
+        for inner, path in copied.items():
+            place = new / PROJECT / inner
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
         for name, text in files.items():
-            (new / name).write_text(text, "utf-8")
+            (new / name).write_text(text, "utf-8", "replace")  # a name may hold what UTF-8 cannot write
         if folder.exists():
             folder.rename(Path(made) / "old")
         new.rename(folder)
 
 
-def copy_project(project: SpiderProject, target: Path) -> None:
-    """The project's files as they are. Raises BadRequest for more than a scraper may have."""
-    target.mkdir(parents=True)
-    total = 0
-    for number, (path, name) in enumerate(_copied(project), 1):
-        total += path.stat().st_size
-        if number > MAX_FILES - 10 or total > MAX_BYTES:
-            most = f"{MAX_FILES - 10} files and {MAX_BYTES >> 20} MB"
-            raise BadRequest(f"{project.root}: a project has at most {most}; move away what it does not need")
-        place = target / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, place)
+def _copied(project: SpiderProject) -> dict[Path, Path]:
+    """Name in the copy → file: all of the project, and the modules beside it that it imports.
 
-
-def _copied(project: SpiderProject) -> Iterator[tuple[Path, Path]]:
-    """All files with their names in the copy, and the modules beside the project that it imports.
-
-    Of a project that is one file: that file, the modules that it imports and the files that it names.
+    Of a project that is one file: that file, the modules that it imports and the files that it names. Raises BadRequest
+    for more than a scraper may have, and for more than is copied in all, because each spider has a copy.
     """
     tree = project.tree
     own = project_files(project.root) if tree.only is None else [*tree.files(), *tree.named_files()]
-    yield from ((path, path.relative_to(project.root)) for path in own)
+    found = {path.relative_to(project.root): path for path in itertools.islice(own, MAX_FILES)}
     for place in beside(project).values():
-        found = project_files(place) if place.is_dir() else [place]
-        yield from ((path, path.relative_to(place.parent)) for path in found)
+        more = project_files(place) if place.is_dir() else [place]
+        found.update({path.relative_to(place.parent): path for path in itertools.islice(more, MAX_FILES)})
+    total, spiders = sum(path.stat().st_size for path in found.values()), len(project.spiders)
+    if len(found) > MAX_FILES - 10 or total > MAX_BYTES:
+        most = f"{MAX_FILES - 10} files and {MAX_BYTES >> 20} MB"
+        raise BadRequest(f"{project.root}: a project has at most {most}; move away what it does not need")
+    if len(found) * spiders > _MAX_COPIED_FILES or total * spiders > _MAX_COPIED_BYTES:
+        most = f"{_MAX_COPIED_FILES} files and {_MAX_COPIED_BYTES >> 30} GB"
+        raise BadRequest(f"{project.root}: {spiders} spiders with a copy each are more than {most}; split the project")
+    return found
 
 
 def requirements_of(project: SpiderProject) -> tuple[list[str], list[str]]:
