@@ -9,7 +9,8 @@ import pytest
 from scrapeyard.errors import BadRequest
 from scrapeyard.repository.manifest.manifest import read_manifest
 from scrapeyard.repository.scrapy.project import SpiderProject, read_project
-from scrapeyard.repository.scrapy.scrapers import input_schema, requirements_of, slug, write_scrapers
+from scrapeyard.repository.scrapy.requirements import requirements_of
+from scrapeyard.repository.scrapy.scrapers import input_schema, slug, write_scrapers
 from scrapeyard.repository.scrapy.told import settings_told
 
 BOMB = "raise SystemExit('this must never run')\n"
