@@ -14,6 +14,8 @@ import pytest
 from scrapyd_api import ScrapydAPI
 from scrapyd_client.pyclient import ScrapydClient
 
+from scrapeyard.errors import NotFound
+from scrapeyard.gateway.doors.scrapy.spiders import Spider, find
 from tests.integration.cli_stand import Stand
 from tests.leaks import until
 
@@ -104,6 +106,14 @@ def test_what_scrapyrt_refuses(server: str, shop: str) -> None:
             assert told["code"] == answer.status_code
             assert answer.status_code in (400, 404)
             assert words in told["message"]
+
+
+def test_a_spider_is_found_by_its_id_and_by_a_name_with_a_slash() -> None:
+    known = [Spider(id=f"{site}/rss-html", name="rss/html", version="1.0.0") for site in ("news", "rss")]
+    assert [find(known[:1], name) for name in ("rss/html", "news/rss-html", "rss-html")] == known[:1] * 3
+    assert find(known, "rss/rss-html") == known[1]
+    with pytest.raises(NotFound):
+        find(known, "gone/rss-html")
 
 
 def test_scrapyd_clients_work(stand: Stand, server: str) -> None:

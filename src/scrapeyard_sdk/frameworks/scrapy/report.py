@@ -26,6 +26,8 @@ _LOST = "Error downloading"
 _GONE = ("404", "410")
 _FILES, _MEDIA = "scrapy.pipelines.files", "scrapy.pipelines.media"
 """The first warns of the status of a file or image; right after it, the second tells the error."""
+_SUFFIXES = "tldextract"
+"""Warns, where a run has no network, that it uses the list of public suffixes that it brings."""
 _IGNORED = "httperror/response_ignored_status_count/"
 MAX_FAILED_PERCENT = 10.0
 ARTIFACT = "scrapy.json"
@@ -56,6 +58,7 @@ class Report(logging.Handler):
         root = logging.getLogger()
         root.handlers[:] = [self]
         root.setLevel(min(self._shown, logging.WARNING))
+        logging.getLogger(_SUFFIXES).setLevel(logging.ERROR)
         logging.captureWarnings(True)
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -51,7 +51,7 @@ def find(known: Iterable[Spider], name: str, version: str = "") -> Spider:
     task = name.partition("/")[2] or name
     found = [each for each in known if name in (each.id, each.name) or each.id.endswith(f"/{_slug(task)}")]
     if "/" in name:
-        found = [each for each in found if name == each.id]
+        found = [each for each in found if name in (each.id, each.name)]
     if version:
         found = [each for each in found if version in (each.version, each.label)]
     if not found:
