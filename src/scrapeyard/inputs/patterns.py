@@ -4,6 +4,7 @@ Python's own expressions can take for ever on a hostile pair of pattern and URL;
 """
 
 import re
+from urllib.parse import urlsplit
 
 import jsonschema_rs
 
@@ -13,6 +14,7 @@ from scrapeyard.inputs.source import MAX_PATTERNS, UrlChoice
 
 MAX_PATTERN = 500
 _EXPRESSION = "re:"
+_OF_PATH = "path:"
 _GLOB = re.compile(r"\*\*|\*")
 
 
@@ -21,22 +23,36 @@ class Chooser:
 
     def __init__(self, choice: UrlChoice) -> None:
         """Raises BadRequest naming the invalid pattern."""
-        self._include = _compiled(choice.include, "include")
-        self._exclude = _compiled(choice.exclude, "exclude")
+        self._include = _Patterns(choice.include, "include") if choice.include else None
+        self._exclude = _Patterns(choice.exclude, "exclude") if choice.exclude else None
 
     def takes(self, url: str) -> bool:
         """Whether an address is taken."""
-        if self._include is not None and not self._include.is_valid(url):
+        if self._include is not None and not self._include.fit(url):
             return False
-        return self._exclude is None or not self._exclude.is_valid(url)
+        return self._exclude is None or not self._exclude.fit(url)
 
 
-def _compiled(patterns: tuple[str, ...], place: str) -> jsonschema_rs.Validator | None:
+class _Patterns:
+    """One expression for all patterns of addresses, and one for those of paths."""
+
+    def __init__(self, patterns: tuple[str, ...], place: str) -> None:
+        if len(patterns) > MAX_PATTERNS:
+            raise BadRequest(f"{place}: {len(patterns)} patterns; at most {MAX_PATTERNS} are taken")
+        for pattern in patterns:
+            _one(pattern, place)
+        self._url = _compiled([each for each in patterns if not each.startswith(_OF_PATH)], place)
+        self._path = _compiled([each for each in patterns if each.startswith(_OF_PATH)], place)
+
+    def fit(self, url: str) -> bool:
+        """Whether an address fits one of them."""
+        if self._url is not None and self._url.is_valid(url):
+            return True
+        return self._path is not None and self._path.is_valid(urlsplit(url).path)
+
+
+def _compiled(patterns: list[str], place: str) -> jsonschema_rs.Validator | None:
     """One expression that matches what any of the patterns matches; None without patterns."""
-    if len(patterns) > MAX_PATTERNS:
-        raise BadRequest(f"{place}: {len(patterns)} patterns; at most {MAX_PATTERNS} are taken")
-    for pattern in patterns:
-        _one(pattern, place)
     if not patterns:
         return None
     return _validator("|".join(f"(?:{_expression(pattern)})" for pattern in patterns), place, "all together")
@@ -56,14 +72,15 @@ def _validator(expression: str, place: str, told: str) -> jsonschema_rs.Validato
         )
     except (jsonschema_rs.ValidationError, ValueError):
         raise BadRequest(
-            f"{place}: {told[:100]!r} cannot be used; write a glob such as https://shop.example/p/**, or re: and a "
-            "regular expression without look-around and back-references"
+            f"{place}: {told[:100]!r} cannot be used; write a glob such as https://shop.example/p/**, or re: (for the "
+            "path alone, path:) and a regular expression without look-around and back-references"
         ) from None
 
 
 def _expression(pattern: str) -> str:
-    if pattern.startswith(_EXPRESSION):
-        return pattern.removeprefix(_EXPRESSION)
+    for sign in (_EXPRESSION, _OF_PATH):
+        if pattern.startswith(sign):
+            return pattern.removeprefix(sign)
     start = r"^[a-z]+://[^/?#]*" if pattern.startswith("/") else "^"
     parts = _GLOB.split(pattern)
     stars = _GLOB.findall(pattern)

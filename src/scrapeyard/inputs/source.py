@@ -43,7 +43,8 @@ class Shape(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
 
 class UrlChoice(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Which URLs are taken. A pattern is a glob over the whole URL (`*` stops at a slash, `**` does not), over path and
-    query if it starts with a slash, or a regular expression after `re:`."""
+    query if it starts with a slash, or a regular expression that is looked for in the URL (after `re:`) or in its path
+    alone (after `path:`)."""
 
     include: tuple[str, ...] = ()
     """At least one must match; if empty, all URLs do."""

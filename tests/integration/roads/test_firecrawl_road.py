@@ -161,7 +161,7 @@ def test_data_and_changes(v2: FirecrawlClient, shop: str) -> None:
     page = v2.scrape(f"{shop}/product/1", formats=[{"type": "json", "schema": schema}, "markdown"])
     assert page.json == {"maker": "Oak & Iron"}  # type: ignore[comparison-overlap] # a field that shadows a method
     tracking = [{"type": "changeTracking", "modes": ["git-diff"]}]
-    first = v2.scrape(f"{shop}/product/2", formats=tracking)
+    first = v2.scrape(f"{shop}/product/2".removeprefix("http://"), formats=["markdown", *tracking])
     assert first.change_tracking
     assert first.change_tracking["changeStatus"] == "new"
     told = until(lambda: _same(v2.scrape(f"{shop}/product/2", formats=tracking)), "the first scrape is in the store")
@@ -227,6 +227,11 @@ def test_crawls_and_batches(v2: FirecrawlClient, shop: str) -> None:
     assert all(each.markdown and each.links is None for each in done.data), "links are read, and not shown"
     assert v2.wait_crawl(started.id, poll_interval=1).status == "completed"
     urls = [f"{shop}/product/{number}" for number in range(1, 106)]
+    chosen = v2.start_crawl(
+        f"{shop}/", limit=4, include_paths=["^/category/toys", "product/20[0-9]$"], exclude_paths=["^/category/(?:k|g)"]
+    )
+    found = {each.metadata_typed.source_url for each in ended(lambda: v2.get_crawl_status(chosen.id)).data}
+    assert found == {f"{shop}/", *(f"{shop}/{path}" for path in ("category/toys", "product/200", "product/201"))}
     batch = v2.start_batch_scrape([*urls, shop.replace("http:", "https:")], formats=["links"], max_concurrency=50)
     one = PaginationConfig(auto_paginate=False)
     page = ended(lambda: v2.get_batch_scrape_status(batch.id, pagination_config=one))
@@ -237,6 +242,9 @@ def test_crawls_and_batches(v2: FirecrawlClient, shop: str) -> None:
     (failed,) = v2.get_batch_scrape_errors(batch.id).errors
     assert failed.url == shop.replace("http:", "https:")
     slow = v2.start_crawl(f"{shop}/", limit=50, delay=100)
+    few = PaginationConfig(max_pages=3)
+    running = until(lambda: (job := v2.get_crawl_status(slow.id, few)).data and job, "the first page is there")
+    assert (running.status, len(running.data)) == ("scraping", 1), "no page is asked for twice while a job runs"
     assert slow.id in {each.id for each in v2.get_active_crawls().crawls}
     assert v2.get_crawl_errors(slow.id).errors == []
     assert v2.cancel_crawl(slow.id)
@@ -335,6 +343,9 @@ def test_the_first_version(yard: Yard, shop: str) -> None:
     started = v1.async_extract([f"{shop}/product/1"], prompt="maker")
     assert started.id
     assert v1.get_extract_status(started.id).success
+    assert v1.crawl_url(f"{shop}/", limit=2, poll_interval=1).completed == 2
+    many = v1.batch_scrape_urls([f"{shop}/product/1"], formats=["links"], poll_interval=1)
+    assert (many.status, len(many.data)) == ("completed", 1)
     with pytest.raises(Exception, match=NOT_HERE):
         v1.search("x")
 

@@ -245,6 +245,10 @@ def test_the_same_input_has_the_same_key(value: dict[str, Any]) -> None:
         ("**.pdf", "https://shop.example/a/bxpdf", False),
         (r"re:/p/\d+$", "https://shop.example/p/77", True),
         (r"re:/p/\d+$", "https://shop.example/p/7a", False),
+        (r"path:^/p/\d+$", "https://shop.example/p/77?x=1", True),
+        ("path:^/p/", "https://shop.example/x/p/77", False),
+        ("path:^/a/|^/b/", "https://shop.example/b/1", True),
+        ("path:shop", "https://shop.example/p/77", False),
     ],
 )
 def test_globs_and_expressions(pattern: str, url: str, fits: bool) -> None:
@@ -256,10 +260,14 @@ def test_one_pattern_of_several_is_enough_and_exclusion_wins() -> None:
     chooser = Chooser(UrlChoice(include=("/a/**", "/b/**"), exclude=("**.pdf",)))
     wanted = [chooser.takes(f"http://x{path}") for path in ("/a/1", "/b/1", "/c/1", "/b/1.pdf")]
     assert wanted == [True, True, False, False]
+    mixed = Chooser(UrlChoice(include=("/a/*", "path:^/b"), exclude=("path:[.]pdf$",)))
+    wanted = [mixed.takes(f"http://x{path}") for path in ("/a/1", "/b/1", "/c/1", "/b/1.pdf")]
+    assert wanted == [True, True, False, False]
 
 
 @pytest.mark.parametrize(
-    "patterns", [("",), ("x" * 501,), ("re:(",), (r"re:(a)\1",), ("re:(?=a)",), ("x",) * 51, ("re:(a{999}){999}",)]
+    "patterns",
+    [("",), ("x" * 501,), ("re:(",), ("path:(",), (r"re:(a)\1",), ("re:(?=a)",), ("x",) * 51, ("re:(a{999}){999}",)],
 )
 def test_a_pattern_that_cannot_be_used_is_refused(patterns: tuple[str, ...]) -> None:
     with pytest.raises(BadRequest, match="exclude"):

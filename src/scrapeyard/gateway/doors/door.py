@@ -5,6 +5,8 @@ of its caller, and turns their answers back. So whatever the API asks for holds 
 limits, budgets, ownership, size limits and the audit. A door has no other way to the platform.
 """
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode
@@ -34,6 +36,7 @@ _PASSED_BACK: Final = (
     *("Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Vary"),
 )
 _ALWAYS: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+_SESSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
 class ApiRefused(Exception):
@@ -272,3 +275,8 @@ def refused_of(error: ScrapeyardError) -> ApiRefused:
     if isinstance(error, Refusal):
         return ApiRefused(error.status, {"code": error.refusal_code, "detail": error.message})
     return ApiRefused(400, {"code": error.code, "detail": error.message})
+
+
+def session_of(name: str) -> str:
+    """The browser's session for a name that may be anything: the name itself where it can be one."""
+    return name if _SESSION.fullmatch(name) else f"named-{hashlib.sha256(name.encode()).hexdigest()[:32]}"

@@ -96,7 +96,8 @@ class ExportCall(BaseModel):
 
 class Choice(BaseModel):
     """Which addresses are taken: globs over the whole address (`*` stops at a slash, `**` does not), over path and
-    query when they begin with a slash, or regular expressions after `re:`."""
+    query when they begin with a slash, or regular expressions that are looked for in the address (after `re:`) or in
+    its path alone (after `path:`)."""
 
     model_config = _FORBID
 

@@ -3,14 +3,14 @@
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from scrapeyard.builtin import DOCUMENT, EXTRACT
 from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.doors.door import DoorCall
 from scrapeyard.gateway.doors.firecrawl.errors import respond
-from scrapeyard.gateway.doors.firecrawl.options import DocumentWish, FirecrawlBody, FirecrawlOptions, wanted
+from scrapeyard.gateway.doors.firecrawl.options import DocumentWish, FirecrawlBody, FirecrawlOptions, PageUrl, wanted
 from scrapeyard.gateway.doors.firecrawl.pages import key_of, note_of, tracked
 from scrapeyard.gateway.doors.firecrawl.progress import address, job_of
 from scrapeyard.gateway.http.patterns import Url
@@ -22,7 +22,6 @@ _MERGED: Final = 1000
 """Maximum pages of an extract whose data are put together."""
 
 
-_Pattern = Annotated[str, Field(min_length=1, max_length=440)]
 _HookEvent = Literal["started", "completed", "failed"]
 _HOOK_EVENTS: Final[list[_HookEvent]] = ["started", "completed", "failed"]
 
@@ -36,8 +35,12 @@ class HookBody(FirecrawlBody):
     events: list[_HookEvent] = Field(_HOOK_EVENTS, min_length=1, max_length=3)
 
 
+_Hook = Annotated[HookBody, BeforeValidator(lambda given: {"url": given} if isinstance(given, str) else given)]
+"""Its address alone will do."""
+
+
 class _JobBody(FirecrawlBody):
-    webhook: Url | HookBody | None = None
+    webhook: _Hook | None = None
     max_concurrency: int | None = Field(None, ge=1, le=100_000)
     zero_data_retention: Literal[False] | None = None
 
@@ -45,7 +48,7 @@ class _JobBody(FirecrawlBody):
 class CrawlBody(_JobBody):
     """`/crawl`."""
 
-    url: Url
+    url: PageUrl
     include_paths: list[Annotated[str, Field(min_length=1, max_length=490)]] = Field(
         default_factory=list, max_length=50
     )
@@ -195,22 +198,20 @@ def _is_path(url: str) -> bool:
 
 
 def _patterns(given: list[str], body: CrawlBody) -> list[str]:
-    """Regular expressions over the path, or over the whole address, as ours over the whole address."""
-    if body.regex_on_full_url:
-        return [f"re:.*(?:{each}).*" for each in given]
-    return [f"re:https?://[^/]+/?(?=.*(?:{each.lstrip('^').lstrip('/')})).*" for each in given]
+    """Regular expressions that are looked for in the path, or in the whole address."""
+    return [f"{'re' if body.regex_on_full_url else 'path'}:{each}" for each in given]
 
 
 def _webhook(body: _JobBody, kind: str) -> dict[str, Any]:
     if body.webhook is None:
         return {}
-    hook = body.webhook if isinstance(body.webhook, HookBody) else HookBody(url=body.webhook)
+    hook = body.webhook
     names = {"started": "job.created", "completed": "job.completed", "failed": "job.failed"}
     form = {"form": f"firecrawl.{kind}", "metadata": hook.metadata}
     return {"webhook": {"url": hook.url, "events": [names[each] for each in hook.events], **form}}
 
 
-_URL: Final = TypeAdapter(Url)
+_URL: Final = TypeAdapter(PageUrl)
 
 
 def _valid(body: BatchBody | ExtractBody, version: str) -> tuple[list[str], list[str]]:

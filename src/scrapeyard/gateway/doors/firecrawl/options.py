@@ -1,13 +1,16 @@
 """What a Firecrawl call asks of a page: its options, checked, and what they are to `builtin/document`."""
 
+import re
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
 from scrapeyard.errors import BadRequest
+from scrapeyard.gateway.doors.door import session_of
 from scrapeyard.gateway.doors.firecrawl.actions import Action, steps_of
+from scrapeyard.gateway.http.patterns import Url
 
 DEVICE: Final = "iPhone 15"
 """What `mobile` looks like."""
@@ -33,6 +36,15 @@ _ELSEWHERE: Final = {
     "rawBase64": "bytes are not sent as base64; ask for `rawHtml`",
 }
 _MASK: Final = "email,phone,card,national_id,ip"
+_BARE: Final = re.compile(r"\s*(?:localhost|[^\s/?#:@]+\.[^\s/?#:@]+)(?::\d+)?(?:[/?#]\S*)?\s*")
+
+
+def _with_scheme(given: object) -> object:
+    return f"http://{given.strip()}" if isinstance(given, str) and _BARE.fullmatch(given) else given
+
+
+PageUrl = Annotated[Url, BeforeValidator(_with_scheme)]
+"""An address as Firecrawl takes it: `example.com/page` is `http://example.com/page`."""
 
 
 class FirecrawlBody(BaseModel):
@@ -229,7 +241,8 @@ def wanted(options: FirecrawlOptions) -> DocumentWish:
     _refuse_set(options, _NOT_HERE)
     _check_parsers(options)
     asked = _Formats(options)
-    given: dict[str, Any] = {"formats": asked.parts, "only_main": options.only_main_content, **asked.more}
+    parts = list(dict.fromkeys(asked.parts))
+    given: dict[str, Any] = {"formats": parts, "only_main": options.only_main_content, **asked.more}
     for name in ("headers", "include_tags", "exclude_tags"):
         if value := getattr(options, name):
             given[name] = value
@@ -274,7 +287,7 @@ def _add_browser(given: dict[str, Any], options: FirecrawlOptions, asked: "_Form
         size = {"width": window.width, "height": window.height} if window else {}
         given |= {"steps": steps, "context": {**look, **size}}
         given |= {"variables": variables} if variables else {}
-        given |= {"session": options.profile.name} if options.profile else {}
+        given |= {"session": session_of(options.profile.name)} if options.profile else {}
     elif look:
         given["browser"] = look
 

@@ -15,11 +15,11 @@ from scrapeyard.gateway.doors.firecrawl.options import (
     DocumentWish,
     FirecrawlBody,
     FirecrawlOptions,
+    PageUrl,
     VisitorPlace,
     wanted,
 )
 from scrapeyard.gateway.doors.firecrawl.tracking import TrackedPages, Tracking
-from scrapeyard.gateway.http.patterns import Url
 
 WAIT: Final = {"v1": 30.0, "v2": 60.0}
 """Seconds that a scrape is waited for, unless the call says."""
@@ -28,13 +28,13 @@ WAIT: Final = {"v1": 30.0, "v2": 60.0}
 class ScrapeBody(FirecrawlBody, FirecrawlOptions):
     """`/scrape`."""
 
-    url: Url
+    url: PageUrl
 
 
 class MapBody(FirecrawlBody):
     """`/map`."""
 
-    url: Url
+    url: PageUrl
     search: str | None = Field(None, max_length=200)
     limit: int = Field(5000, ge=1, le=100_000)
     sitemap: str | None = Field(None, pattern="^(skip|include|only)$")

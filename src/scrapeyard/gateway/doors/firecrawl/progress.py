@@ -32,7 +32,6 @@ class JobProgress:
         first = _number(call.query.get("skip"), 0)
         limit = min(_number(call.query.get("limit"), PAGE_ITEMS), PAGE_ITEMS) or PAGE_ITEMS
         documents, after = await self._documents(call, job, first, limit)
-        is_over = job["status"] in _STATUS
         counts = job["counts"]
         done = counts["success"]
         told: dict[str, Any] = {
@@ -44,8 +43,8 @@ class JobProgress:
             "expiresAt": self._expires(job),
             "data": documents,
         }
-        if after is not None or (not is_over and documents):
-            told["next"] = address(call, f"{version}/{kind}/{job_id}?skip={after if after is not None else first}")
+        if after is not None:  # not merely because the job runs: clients ask for the next page until there is none
+            told["next"] = address(call, f"{version}/{kind}/{job_id}?skip={after}")
         warnings = [*job["warnings"], *([job["error"]["message"]] if job["error"] else [])]
         return respond(told | ({"warning": "; ".join(warnings)} if warnings else {}))
 
