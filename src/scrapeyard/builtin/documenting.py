@@ -49,8 +49,7 @@ DOCUMENT_INPUT: dict[str, Any] = {
         },
         "session": {
             "type": "string",
-            "minLength": 1,
-            "maxLength": 128,
+            "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
             "description": "Cookies and storage of the browser are kept under this name, for the client that calls.",
         },
         "cookies_too": {"type": "boolean", "description": "Whether the result has the browser's cookies."},

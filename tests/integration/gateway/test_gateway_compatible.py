@@ -1,5 +1,6 @@
 """Compatible doors: whatever the API asks of its callers holds at every door, told in the door's own shape."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -216,7 +217,7 @@ FLARESOLVERR = [
     ({"cmd": "request.get", "url": URL, "proxy": {"url": "http://p:1"}}, "proxy is not available"),
     ({"cmd": "request.get", "url": URL, "maxTimeout": "soon"}, "maxTimeout"),
     ({"cmd": "request.dance", "url": URL}, "cmd"),
-    ({"cmd": "request.get", "url": URL, "headers": {}}, "headers"),
+    ({"cmd": "request.get", "url": URL, "nonsense": {}}, "nonsense"),
     ({"cmd": "sessions.destroy", "session": "nobody"}, "The session doesn't exist."),
 ]
 
@@ -227,6 +228,32 @@ async def test_flaresolverr_tells_what_is_wrong(stand: Stand, body: dict[str, An
     assert (answer.status_code, answer.json()["status"]) == (500, "error")
     assert words in answer.json()["message"]
     assert {"startTimestamp", "endTimestamp", "version"} <= answer.json().keys()
+
+
+async def test_the_calls_of_prowlarr(stand: Stand) -> None:
+    """It gives what FlareSolverr 3 no longer uses: refused, every indexer behind it would fail."""
+    agent = {"userAgent": "Mozilla/5.0", "maxTimeout": 1}
+    form = {"postData": "a=b", "headers": {"contentType": "application/x-www-form-urlencoded", "contentLength": None}}
+    for call in ({"cmd": "request.get", **agent}, {"cmd": "request.post", **agent, **form}):
+        answer = await stand.client.post("/v1", json={"url": URL, **call}, headers={"X-API-Key": "client"})
+        assert "Timeout after the given maxTimeout" in answer.json()["message"], "it was taken, and no worker is here"
+    assert await started(stand) == 2
+
+
+async def test_any_name_of_a_session_will_do(stand: Stand) -> None:
+    """Also one that begins anew, and one that the browser could not keep."""
+    for name in ("ü/日本", "x" * 90, "plain"):
+        for command in ("request.get", "sessions.destroy", "request.get"):
+            body = {"cmd": command, "url": URL, "session": name, "maxTimeout": 1}
+            await stand.client.post("/v1", json=body, headers={"X-API-Key": "client"})
+    profiled = {"url": URL, "timeout": 1, "profile": {"name": "my profile"}}
+    await stand.client.post("/v2/scrape", json=profiled, headers={"X-API-Key": "client"})
+    await stand.recorder.flush()
+    runs = (await stand.client.get("/api/scrape", headers={"X-API-Key": "admin"})).json()["runs"]
+    sessions = [run["input"]["session"] for run in runs]
+    assert len(set(sessions)) == 7
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", each) for each in sessions), sessions
+    assert "plain" in sessions
 
 
 async def test_sessions_of_flaresolverr_belong_to_their_client(stand: Stand) -> None:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from scrapeyard.builtin import DOCUMENT
 from scrapeyard.errors import BadRequest
-from scrapeyard.gateway.doors.door import ApiRefused, DoorCall
+from scrapeyard.gateway.doors.door import ApiRefused, DoorCall, session_of
 from scrapeyard.gateway.http.patterns import Url
 from scrapeyard.settings import Settings
 
@@ -66,6 +66,10 @@ class SolverCommand(BaseModel):
     disable_media: bool = Field(False, alias="disableMedia")
     proxy: dict[str, Any] | None = None
     tabs_till_verify: int | None = Field(None, description="Checkboxes are clicked where they are.")
+    user_agent: Any = Field(None, alias="userAgent", description="The browser's own is sent, as FlareSolverr 3 does.")
+    headers: Any = Field(None, description="FlareSolverr 3 sends none of these either, and clients still give them.")
+    return_raw_html: Any = Field(None, alias="returnRawHtml", description="The same.")
+    download: Any = Field(None, description="The same.")
 
 
 class _Session(Struct, frozen=True):
@@ -129,18 +133,18 @@ class FlareSolverrDoor:
             return {"message": "Session already exists." if known else "Session created successfully.", "session": name}
         if command.session is None or (found := self._sessions.get((client, command.session))) is None or found.ended:
             raise BadRequest("The session doesn't exist.")
-        self._remember(client, command.session, _fresh(command.session, ended=True))
+        self._remember(client, command.session, _fresh(ended=True))
         return {"message": "The session has been removed."}
 
     def _session(self, client: str, name: str, ttl_minutes: float | None) -> str:
         """Where the cookies of a session are kept. One that is older than its time begins anew."""
         found = self._sessions.get((client, name))
         if found is None:
-            found = self._remember(client, name, _Session(name, time.time()))
+            found = self._remember(client, name, _Session(session_of(name), time.time()))
         elif found.ended:
             found = self._remember(client, name, msgspec.structs.replace(found, ended=False))
         elif ttl_minutes is not None and time.time() - found.made_at > ttl_minutes * 60:
-            found = self._remember(client, name, _fresh(name))
+            found = self._remember(client, name, _fresh())
         return found.name
 
     def _remember(self, client: str, name: str, session: _Session) -> _Session:
@@ -176,8 +180,8 @@ class FlareSolverrDoor:
         return await _solution(call, command, run)
 
 
-def _fresh(name: str, *, ended: bool = False) -> _Session:
-    return _Session(f"{name[:60]}.{secrets.token_hex(16)}", time.time(), ended)
+def _fresh(*, ended: bool = False) -> _Session:
+    return _Session(secrets.token_hex(16), time.time(), ended)
 
 
 def _steps(command: SolverCommand) -> list[dict[str, Any]]:
