@@ -41,7 +41,7 @@ def _taken(record: dict[str, Any]) -> bool:
         run = _post(call, record["messageId"])
     except urllib.error.HTTPError as refusal:
         return _failed(record, f"the gateway answers {refusal.code}: {refusal.read(500).decode('utf-8', 'replace')}")
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # noqa: BLE001  one message, whatever it does, must not bring back those that were taken
         return _failed(record, f"{type(error).__name__}: {error}")
     _log(message=record["messageId"], run=run.get("id"))
     return True

@@ -131,9 +131,9 @@ def _failed(answer: dict[str, Any]) -> list[str]:
 
 def test_only_what_failed_comes_again_and_nothing_runs_twice(yard: Embedded, runtime: RuntimeApi) -> None:
     good = [{"scraper": "lab/nap", "input": {"seconds": 0.01, "tag": f"sqs-{number}"}} for number in range(2)]
-    event = _event(good[0], "no JSON", good[1], {"scraper": "lab/none"}, ["a list"])
+    event = _event(good[0], "no JSON", good[1], {"scraper": "lab/none"}, ["a list"], "[" * 100_000)
     for _ in range(2):  # SQS delivers at least once
-        assert _failed(runtime.invoke(event)) == ["message-1", "message-3", "message-4"]
+        assert _failed(runtime.invoke(event)) == ["message-1", "message-3", "message-4", "message-5"]
     assert runtime.invoke({}) == {"batchItemFailures": []}
     with yard.client() as api:
         runs = api.get("/api/scrape", params={"scraper": "lab/nap"}).json()["runs"]
