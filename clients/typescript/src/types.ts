@@ -3675,7 +3675,7 @@ export type WebhookCall = {
   /** Where to; private addresses are refused unless the operator allows them. */
   url: string;
   /** What is told. */
-  events?: Array<"job.completed" | "job.failed" | "job.cancelled" | "job.paused" | "job.resumed" | "job.created" | "job.archived" | "job.restored" | "breaker" | "export.ready" | "sink.done" | "sink.failed" | "item.failed">;
+  events?: Array<"job.completed" | "job.failed" | "job.cancelled" | "job.paused" | "job.resumed" | "job.created" | "job.archived" | "job.restored" | "breaker" | "export.ready" | "sink.done" | "sink.failed" | "item.failed" | "item.ended">;
   /** Signs what is sent; never shown. */
   secret?: string | null;
   /** Whose messages the receiver expects; empty: ours. */

@@ -12,7 +12,7 @@ from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep, shown, there
 from scrapeyard.gateway.jobs.documents import JobSinkDocument, job_sink
-from scrapeyard.model.export import MAX_SINKS, SINK_NAME, SinkDelivery, SinkState
+from scrapeyard.model.export import ITEMS_SINK, MAX_SINKS, SINK_NAME, SinkDelivery, SinkState
 from scrapeyard.model.job import Job
 from scrapeyard.results.sinks import progress
 from scrapeyard.settings import SinkKind, SinkSettings
@@ -88,7 +88,7 @@ async def deliver_job(
 
 
 def _check(job: Job, sink: str, settings: SinkSettings) -> None:
-    if settings.target(sink) is None:
+    if settings.target(sink) is None and not (sink == ITEMS_SINK and sink in job.sinks):
         raise NotFound(f"no sink {sink}; GET /api/sinks lists those that there are")
     if job.archive:
         raise Refusal("conflict", 409, f"the job is {job.archive}; restore it, then deliver it")

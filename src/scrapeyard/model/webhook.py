@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+ITEM_ENDED = "item.ended"
+"""The event that carries the results of items. They are delivered as to a sink, `ITEMS_SINK` in `model.export`."""
 JOB_EVENTS = (
     "job.completed",
     "job.failed",
@@ -23,6 +25,7 @@ JOB_EVENTS = (
     "sink.done",
     "sink.failed",
     "item.failed",
+    ITEM_ENDED,
 )
 SIGNATURE = "Scrapeyard-Signature"
 """The header that carries the signature of a body."""

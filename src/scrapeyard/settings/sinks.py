@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from scrapeyard.model.export import MAX_SINKS, SINK_NAME
+from scrapeyard.model.export import ITEMS_SINK, MAX_SINKS, SINK_NAME
 from scrapeyard.settings.section import Section
 
 SinkKind = Literal["sql", "parquet", "webhook", "kafka"]
@@ -143,6 +143,8 @@ class SinkSettings(Section):
     def _names_fit(self) -> Self:
         names = [target.name for target in self.targets]
         for name in names:
+            if name == ITEMS_SINK:
+                raise ValueError(f"{ITEMS_SINK} is what jobs have for their webhook; call the sink otherwise")
             if names.count(name) > 1:
                 raise ValueError(f"two sinks are called {name}; give each a name of its own")
         for name in self.default:

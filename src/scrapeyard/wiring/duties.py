@@ -13,6 +13,7 @@ from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.extras import missing
+from scrapeyard.gateway.doors.firecrawl.documents import page_message
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs.admission import Lanes, RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling
@@ -20,10 +21,12 @@ from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.schedules.starting import TemplateStarter
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.model import new_id
+from scrapeyard.model.export import ITEMS_SINK
 from scrapeyard.queues.port import Queue
 from scrapeyard.redis.outage import Outage
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.results.sinks.delivery import SinkDeliveries
+from scrapeyard.results.sinks.items import ItemWebhookSink
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import DurableStore, Store
 from scrapeyard.store.recorder import Recorder
@@ -109,6 +112,10 @@ async def start_events(settings: Settings, store: DurableStore, metrics: Metrics
 async def start_sinks(settings: Settings, store: Store, blobs: Blobs, metrics: Metrics, up: Up) -> SinkDeliveries:
     """The duty that delivers results to sinks. Raises SettingsInvalid; a sink that is away does not matter."""
     sinks = {target.name: make_sink(settings, target) for target in settings.sinks.targets}
+    engine = make_webhook_engine(settings)
+    sinks[ITEMS_SINK] = ItemWebhookSink(
+        settings.webhooks, store.jobs, engine, sealer=store.sealer, foreign=page_message
+    )
     for sink in sinks.values():
         await up(sink.start, sink.stop)
     masking = make_masking(settings, store.sealer)

@@ -182,7 +182,7 @@ async def test_a_receiver_of_firecrawl_gets_its_messages(stand: Stand) -> None:
     unsigned = await stand.client.post("/v2/batch/scrape", json=asked, headers=headers)
     assert unsigned.status_code == 400
     assert "webhooks.secret" in unsigned.text
-    for wrong in ({"headers": {"a": "b"}}, {"events": ["page"]}):
+    for wrong in ({"headers": {"a": "b"}}, {"events": ["pages"]}, {"events": []}):
         refused = await stand.client.post(
             "/v2/batch/scrape", json={**asked, "webhook": {**asked["webhook"], **wrong}}, headers=headers
         )

@@ -13,14 +13,16 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from scrapeyard.model import Run
+from scrapeyard.model.export import ITEMS_SINK
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import FINAL_JOB, Job, JobStatus
-from scrapeyard.model.webhook import JobEventKind, Webhook, WebhookDelivery, delivery_id
+from scrapeyard.model.webhook import ITEM_ENDED, JobEventKind, Webhook, WebhookDelivery, delivery_id
 from scrapeyard.store.ports.jobs import JobEvent
 from scrapeyard.store.ports.webhooks import EventCursor, JobNewsItem
 
 _WEBHOOK: Final = msgspec.json.Decoder(Webhook)
 _DATA: Final = msgspec.json.Decoder(dict[str, Any])
+_ENDS: Final = frozenset(f"job.{status}" for status in FINAL_JOB)
 _FOUND: Final = 0
 """Number of news without an event; events count from 1."""
 
@@ -54,6 +56,8 @@ class Outbox:
             mark, name = _found(mark, item.job)
             news.append(_News(name=name, number=_FOUND, at=item.job.finished_at or now, data=Raw(b"{}")))
         job = Raw(msgspec.json.encode(job_document(item.job)))
+        if ITEM_ENDED in webhook.events:
+            news = [_after_items(one, item.job) for one in news]
         chosen = [one for one in news if one.name in webhook.events]
         return mark, [self._made(item.job, webhook, one, {"job": job, "data": one.data}) for one in chosen]
 
@@ -96,6 +100,16 @@ def _as_firecrawl(subject: Job | Run, webhook: Webhook, news: _News) -> dict[str
         "metadata": webhook.metadata,
         **({"error": error} if error else {}),
     }
+
+
+def _after_items(news: _News, job: Job) -> _News:
+    """Where the receiver gets the items, the end of the job is told when it has all of them, or they were given up."""
+    if news.name in _ENDS:
+        return replace(news, name="")
+    is_theirs = news.name.startswith("sink.") and _DATA.decode(news.data).get("sink") == ITEMS_SINK
+    if not is_theirs:
+        return news
+    return replace(news, name=f"job.{job.status}" if job.status in FINAL_JOB else "")
 
 
 def _webhook_of(job: Job) -> Webhook:

@@ -46,6 +46,7 @@ WebhookEvent = Literal[
     "sink.done",
     "sink.failed",
     "item.failed",
+    "item.ended",
 ]
 DEFAULT_EVENTS: tuple[WebhookEvent, ...] = ("job.completed", "job.failed", "job.cancelled")
 

@@ -235,7 +235,7 @@ class JobCreation:
             priority=options.priority or (Priority(preferred) if preferred else Priority.NORMAL),
             policy=policy_of(options.policy, scraper),
             exports=tuple(dict.fromkeys([await owned_wish(jobs, identity, each.wish()) for each in options.exports])),
-            sinks=sinks_of(options, self._sinks),
+            sinks=sinks_of(options, self._sinks, webhook),
             webhook=None if webhook is None else Raw(msgspec.json.encode(webhook)),
             source=as_table(source),
             reading=True,

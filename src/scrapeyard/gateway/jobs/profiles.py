@@ -7,6 +7,8 @@ from msgspec import Struct
 from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.jobs.calls import ExportCall, Follow, JobCall, JobOptions, SitemapChoice
 from scrapeyard.gateway.jobs.policies import JobPolicyCall
+from scrapeyard.model.export import ITEMS_SINK
+from scrapeyard.model.webhook import ITEM_ENDED, Webhook
 from scrapeyard.settings import SinkSettings
 
 
@@ -72,11 +74,10 @@ def _over(given: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def sinks_of(options: JobOptions, known: SinkSettings) -> tuple[str, ...]:
+def sinks_of(options: JobOptions, known: SinkSettings, webhook: Webhook | None) -> tuple[str, ...]:
     """The sinks of a job. Raises BadRequest for one that the operator did not define."""
-    if options.sinks is None:
-        return known.default
-    for name in options.sinks:
+    for name in options.sinks or ():
         if known.target(name) is None:
             raise BadRequest(f"sinks: there is no sink {name}; GET /api/sinks lists those that there are")
-    return tuple(dict.fromkeys(options.sinks))
+    chosen = known.default if options.sinks is None else tuple(dict.fromkeys(options.sinks))
+    return (*chosen, ITEMS_SINK) if webhook is not None and ITEM_ENDED in webhook.events else chosen

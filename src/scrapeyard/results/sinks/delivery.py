@@ -22,11 +22,12 @@ from msgspec.structs import replace
 from scrapeyard.background import Background
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import BlobsUnavailable, ScrapeyardError, SinkUnavailable, StoreUnavailable
-from scrapeyard.model.export import SinkDelivery, SinkState
+from scrapeyard.model.export import ITEMS_SINK, SinkDelivery, SinkState
 from scrapeyard.model.job import Job
 from scrapeyard.model.webhook import JobEventKind
 from scrapeyard.results.masking import Masking
 from scrapeyard.results.sinks import progress as progresses
+from scrapeyard.results.sinks.items import ITEMS_AT_ONCE, ITEMS_TARGET
 from scrapeyard.results.sinks.port import RefusedRecord, ResultSink, SinkBatch
 from scrapeyard.results.sinks.progress import ItemNumbers, SinkProgress
 from scrapeyard.results.sinks.reading import MB, BatchLimits, LoadedBatch, RecordReader, is_settled, plan_batch
@@ -94,12 +95,16 @@ class SinkDeliveries:
 
     async def run_once(self) -> None:
         """One round: begin with what is due, and leave it to run."""
-        busy = [sink for sink, count in self._running.items() if count >= self._settings.concurrency]
+        busy = [sink for sink, count in self._running.items() if count >= self._most(sink)]
         for delivery in await self._store.sinks.due(self._clock(), ROWS, busy):
             key = (delivery.job_id, delivery.sink)
-            if key not in self._tasks and self._running[delivery.sink] < self._settings.concurrency:
+            if key not in self._tasks and self._running[delivery.sink] < self._most(delivery.sink):
                 self._running[delivery.sink] += 1
                 self._tasks.spawn(self._advance(delivery), name=f"sink {delivery.sink}", key=key)
+
+    def _most(self, sink: str) -> int:
+        """Jobs that are delivered to it at once. Behind `ITEMS_SINK` stands a receiver of each job."""
+        return ITEMS_AT_ONCE if sink == ITEMS_SINK else self._settings.concurrency
 
     async def _advance(self, delivery: SinkDelivery) -> None:
         """Deliver for a while, and store when to look again."""
@@ -115,7 +120,9 @@ class SinkDeliveries:
             self._running[delivery.sink] -= 1
 
     async def _turn(self, delivery: SinkDelivery) -> None:
-        target, sink = self._settings.target(delivery.sink), self._sinks.get(delivery.sink)
+        is_of_items = delivery.sink == ITEMS_SINK
+        target = ITEMS_TARGET if is_of_items else self._settings.target(delivery.sink)
+        sink = self._sinks.get(delivery.sink)
         state = await self._begun(delivery)
         if state is None:
             return
@@ -252,9 +259,8 @@ class SinkDeliveries:
         now = self._clock()
         is_over = is_settled(turn.job) and is_whole and turn.progress.passed.at >= turn.job.counts.total
         if is_over and now >= turn.delivery.open_until:
-            turn = await self._put(turn, due_at=None, state=SinkState.DONE)
+            turn = await self._end(turn, SinkState.DONE)
             log.info("sinks.done", job=turn.job.id, sink=turn.delivery.sink, records=turn.delivery.delivered)
-            await self._tell(turn)
             return
         shortest, longest = LOOK_SECONDS
         idle = now - (turn.delivery.delivered_at or turn.delivery.created_at)
@@ -288,10 +294,20 @@ class SinkDeliveries:
 
     async def _give_up(self, turn: "_Turn", words: str) -> None:
         delivery = replace(turn.delivery, last_error=words)
-        turn = await self._put(replace(turn, delivery=delivery), due_at=None, state=SinkState.FAILED)
+        await self._end(replace(turn, delivery=delivery), SinkState.FAILED)
         facts = {"job": delivery.job_id, "sink": delivery.sink}
         log.warning("sinks.given_up", **facts, attempts=delivery.attempts, error=words)
-        await self._tell(turn)
+
+    async def _end(self, turn: "_Turn", state: SinkState) -> "_Turn":
+        """Store the end, and tell it. That of a webhook's items is told first: the message of the job's end waits for
+        it, so it may come twice after a kill, and is never lost."""
+        is_first = turn.delivery.sink == ITEMS_SINK
+        if is_first:
+            await self._tell(replace(turn, delivery=replace(turn.delivery, state=state)))
+        turn = await self._put(turn, due_at=None, state=state)
+        if not is_first:
+            await self._tell(turn)
+        return turn
 
     async def _put(self, turn: "_Turn", *, due_at: float | None, state: SinkState = SinkState.ACTIVE) -> "_Turn":
         """Store it. Raises _Lost if another was faster."""

@@ -10,7 +10,7 @@ from msgspec import Raw
 from scrapeyard import __version__
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.politeness.verdicts import wait_asked_by
-from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.engines.port import Caller, FetchRequest, HttpEngine
 from scrapeyard.errors import FetchFailed, SinkUnavailable
 from scrapeyard.model import FetchPolicy
 from scrapeyard.model.instants import instant
@@ -25,12 +25,55 @@ _TOO_LARGE: Final = 413
 _POLICY: Final = FetchPolicy(robots="ignore", escalate=False, cache="off", proxy="none")
 
 
-class _Answer(NamedTuple):
+class ReceiverAnswer(NamedTuple):
     """What the receiver said."""
 
     status: int
     wait: float = 0.0
     """Seconds that it asks for."""
+
+
+class SignedPost(NamedTuple):
+    """A message to a receiver."""
+
+    url: str
+    secret: str
+    event: str
+    delivery: str
+    """Its id, which stays the same when it comes again."""
+    body: bytes
+
+    def request(self, now: float, timeout_seconds: float) -> FetchRequest:
+        """Signed at this time. Redirects are not followed."""
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"Scrapeyard-Sinks/{__version__}",
+            "Scrapeyard-Event": self.event,
+            "Scrapeyard-Delivery": self.delivery,
+            SIGNATURE: sign(self.secret, self.body, now),
+        }
+        return FetchRequest(
+            url=self.url,
+            method="POST",
+            headers=headers,
+            body=self.body,
+            timeout_seconds=timeout_seconds,
+            follow_redirects=False,
+            max_bytes=MAX_ANSWER,
+            engine="http",
+        )
+
+
+async def send(engine: HttpEngine, request: FetchRequest) -> ReceiverAnswer:
+    """Raises FetchFailed if no answer came. One that was too long or garbled still has a status, which decides: what
+    was taken must not come again."""
+    try:
+        answer = await engine.fetch(request, Caller(policy=_POLICY))
+    except FetchFailed as failure:
+        if failure.site_status is not None:
+            return ReceiverAnswer(failure.site_status)
+        raise
+    return ReceiverAnswer(answer.status, wait_asked_by(answer))
 
 
 class WebhookSink:
@@ -93,30 +136,10 @@ class WebhookSink:
         moved = "; redirects are not followed" if 300 <= answer.status < 400 else ""
         raise SinkUnavailable(f"the receiver answered {answer.status}{remedy}{moved}", retry_after=answer.wait)
 
-    async def _post(self, event: str, delivery: str, body: bytes) -> _Answer:
-        """Raises SinkUnavailable if no answer came. One that was too long or garbled still has a status, which
-        decides: a batch that was taken must not come again."""
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": f"Scrapeyard-Sinks/{__version__}",
-            "Scrapeyard-Event": event,
-            "Scrapeyard-Delivery": delivery,
-            SIGNATURE: sign(self._secret, body, self._clock()),
-        }
-        request = FetchRequest(
-            url=self._url,
-            method="POST",
-            headers=headers,
-            body=body,
-            timeout_seconds=self._timeout,
-            follow_redirects=False,
-            max_bytes=MAX_ANSWER,
-            engine="http",
-        )
+    async def _post(self, event: str, delivery: str, body: bytes) -> ReceiverAnswer:
+        """Raises SinkUnavailable if no answer came."""
+        post = SignedPost(self._url, self._secret, event, delivery, body)
         try:
-            answer = await self._engine.fetch(request, Caller(policy=_POLICY))
-            return _Answer(answer.status, wait_asked_by(answer))
+            return await send(self._engine, post.request(self._clock(), self._timeout))
         except FetchFailed as failure:
-            if failure.site_status is not None:
-                return _Answer(failure.site_status)
             raise SinkUnavailable(failure.message[:500]) from None

@@ -8,8 +8,12 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
+import msgspec
+
 from scrapeyard.gateway.doors.door import DoorCall
 from scrapeyard.gateway.doors.firecrawl.actions import results_of
+from scrapeyard.model.webhook import Webhook
+from scrapeyard.results.sinks.port import SinkRecord
 
 MAX_FILE: Final = 20 * 2**20
 """Maximum bytes of a picture or PDF that stands in a document."""
@@ -102,6 +106,22 @@ def _product(result: Mapping[str, Any]) -> dict[str, Any] | None:
     variant["images"] = [{"url": url} for url in found["images"]]
     named = {name: found[name] for name in ("brand", "category", "description")}
     return {"title": found["name"], "url": result.get("final_url"), **named, "variants": [variant]}
+
+
+def page_message(webhook: Webhook, record: SinkRecord) -> dict[str, Any]:
+    """What a receiver is told of a page of a crawl or batch. Files and changes are in the status of the job alone."""
+    given = msgspec.json.decode(record.input)
+    result = msgspec.json.decode(record.data)
+    told: dict[str, Any] = {
+        "success": record.status == "success",
+        "type": f"{webhook.form.removeprefix('firecrawl.')}.page",
+        "id": record.job_id,
+        "data": [document(result, given.get("note", {}), {}, record.item_key)] if isinstance(result, dict) else [],
+        "metadata": webhook.metadata,
+    }
+    if record.status != "success":
+        told |= {"error": record.error or record.exit_reason, "data": [{"metadata": {"sourceURL": given.get("url")}}]}
+    return told
 
 
 async def files_of(call: DoorCall, artifacts: Sequence[Mapping[str, Any]]) -> dict[str, str]:

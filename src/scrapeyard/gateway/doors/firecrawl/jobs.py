@@ -22,8 +22,8 @@ _MERGED: Final = 1000
 """Maximum pages of an extract whose data are put together."""
 
 
-_HookEvent = Literal["started", "completed", "failed"]
-_HOOK_EVENTS: Final[list[_HookEvent]] = ["started", "completed", "failed"]
+_HookEvent = Literal["started", "page", "completed", "failed"]
+_HOOK_EVENTS: Final[list[_HookEvent]] = ["started", "page", "completed", "failed"]
 
 
 class HookBody(FirecrawlBody):
@@ -32,7 +32,7 @@ class HookBody(FirecrawlBody):
     url: Url
     headers: dict[str, str] | None = Field(None, max_length=0, description="Messages are signed instead.")
     metadata: dict[str, str] = Field(default_factory=dict, max_length=20)
-    events: list[_HookEvent] = Field(_HOOK_EVENTS, min_length=1, max_length=3)
+    events: list[_HookEvent] = Field(_HOOK_EVENTS, min_length=1, max_length=4)
 
 
 _Hook = Annotated[HookBody, BeforeValidator(lambda given: {"url": given} if isinstance(given, str) else given)]
@@ -206,7 +206,7 @@ def _webhook(body: _JobBody, kind: str) -> dict[str, Any]:
     if body.webhook is None:
         return {}
     hook = body.webhook
-    names = {"started": "job.created", "completed": "job.completed", "failed": "job.failed"}
+    names = {"started": "job.created", "page": "item.ended", "completed": "job.completed", "failed": "job.failed"}
     form = {"form": f"firecrawl.{kind}", "metadata": hook.metadata}
     return {"webhook": {"url": hook.url, "events": [names[each] for each in hook.events], **form}}
 
