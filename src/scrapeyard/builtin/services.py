@@ -47,7 +47,7 @@ async def _solve_nothing(_perform: Perform, _tab: int, _seconds: float | None) -
 
 
 async def _ask_nobody(_question: Question) -> ModelAnswer:
-    raise ModelFailed("not_configured", "there is no model here; set ai.providers")
+    raise ModelFailed("no_model", "there is no model here; set ai.providers")
 
 
 def _no_room(_provider: str, _model: str) -> int:

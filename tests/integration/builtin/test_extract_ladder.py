@@ -276,6 +276,9 @@ async def test_a_sentence_becomes_fields(ladder: LadderStand, shop: ShopModel, m
     found = await ladder.extract(html=page.html, url=page.url, prompt="maker title weight")
     assert found["data"] == {name: page.truth[name] for name in ("maker", "title", "weight")}
     assert page.html not in model_server.asked[0]["messages"][1]["content"]
+    with pytest.raises(FetchFailed, match="no model") as failed:
+        await ladder.extract(html=page.html, prompt="maker", ai={"provider": "none"})
+    assert failed.value.reason is ExitReason.BAD_INPUT, "the call cannot be had here, whatever the page says"
 
 
 async def test_a_persons_examples_teach(tmp_path: Path) -> None:

@@ -178,6 +178,5 @@ async def _summary(services: Services, page: dict[str, Any]) -> str | None:
     try:
         answer = await services.ask(Question(task=_SUMMARY_TASK, text=text, schema=_SUMMARY_SCHEMA))
     except ModelFailed as error:
-        reason = ExitReason.AI_UNAVAILABLE if error.may_pass else ExitReason.BAD_RESULT
-        raise FetchFailed(reason, f"summary: {error.message}") from None
+        raise FetchFailed(error.reason, f"summary: {error.message}") from None
     return str(answer.value.get("summary", ""))

@@ -147,8 +147,6 @@ def _model(found: Extracted) -> dict[str, Any] | None:
 
 
 def _model_failed(error: ModelFailed, words: str) -> FetchFailed:
-    """A model that is away is another day's; anything else is for the caller to mend."""
-    reason = ExitReason.AI_UNAVAILABLE if error.may_pass else ExitReason.BAD_RESULT
     if error.retry_after is None:
-        return FetchFailed(reason, words)
-    return FetchFailed(reason, words, retry_after=error.retry_after)
+        return FetchFailed(error.reason, words)
+    return FetchFailed(error.reason, words, retry_after=error.retry_after)

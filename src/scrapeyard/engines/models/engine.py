@@ -131,12 +131,12 @@ class Models:
     def _chosen(self, provider: str, model: str) -> "_Model":
         if provider == NO_MODEL or not self._models:
             words = "the call wants no model" if provider == NO_MODEL else "there is no model; set ai.providers"
-            raise ModelFailed("not_configured", words)
+            raise ModelFailed("no_model", words)
         for each in self._models:
             if provider in ("", each.provider.name) and model in ("", each.provider.model):
                 return each
         known = ", ".join(f"{each.provider.name} ({each.provider.model})" for each in self._models)
-        raise ModelFailed("not_configured", f"no provider {provider or model!r}; there are: {known}")
+        raise ModelFailed("no_model", f"no provider {provider or model!r}; there are: {known}")
 
 
 class _Model:

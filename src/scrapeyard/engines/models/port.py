@@ -6,8 +6,11 @@ from msgspec import Struct
 
 from scrapeyard.engines.port import Caller
 from scrapeyard.errors import ScrapeyardError
+from scrapeyard.model import ExitReason
 
-FailureKind = Literal["not_configured", "budget", "unavailable", "rate_limited", "timeout", "refused", "bad_answer"]
+FailureKind = Literal[
+    "no_model", "not_configured", "budget", "unavailable", "rate_limited", "timeout", "refused", "bad_answer"
+]
 _MAY_PASS: frozenset[FailureKind] = frozenset({"unavailable", "rate_limited", "timeout"})
 NO_MODEL = "none"
 """As the name of a provider: no model is asked."""
@@ -27,6 +30,13 @@ class ModelFailed(ScrapeyardError):
     def may_pass(self) -> bool:
         """Whether the same question may be answered later."""
         return self.kind in _MAY_PASS
+
+    @property
+    def reason(self) -> ExitReason:
+        """How a run ends that cannot do without the answer."""
+        if self.kind == "no_model":
+            return ExitReason.BAD_INPUT
+        return ExitReason.AI_UNAVAILABLE if self.may_pass else ExitReason.BAD_RESULT
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -82,7 +92,7 @@ class ModelEngine(Protocol):
     """Asks models on behalf of runs, within their budgets."""
 
     def room(self, provider: str, model: str) -> int:
-        """Characters of text that a question may have. Raises ModelFailed (`not_configured`)."""
+        """Characters of text that a question may have. Raises ModelFailed (`no_model`)."""
 
     async def ask(self, question: Question, caller: Caller) -> ModelAnswer:
         """From the cache, or from the model. Counts tokens and money in the caller's books. Raises ModelFailed."""

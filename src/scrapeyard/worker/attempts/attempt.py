@@ -297,7 +297,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
     async def _ask(self, question: Question) -> ModelAnswer:
         """A model. Raises ModelFailed."""
         if self.parts.models is None:
-            raise ModelFailed("not_configured", "there is no model here; set ai.providers")
+            raise ModelFailed("no_model", "there is no model here; set ai.providers")
         return await self.parts.models.ask(question, self._caller or self._make_caller())
 
     def _room(self, provider: str, model: str) -> int:
