@@ -418,6 +418,21 @@ const active = await firecrawl.getActiveCrawls();
 const errors = await firecrawl.getCrawlErrors(crawl.id);
 const credits = await firecrawl.getCreditUsage();
 const queue = await firecrawl.getQueueStatus();
+const faults = [];
+console.error = (...words) => faults.push(words.join(" "));
+const watched = typeof WebSocket === "undefined" ? 2 : await new Promise(async (done, failed) => {
+  const watcher = await firecrawl.v1.batchScrapeUrlsAndWatch(urls, { formats: ["links"] });
+  let count = 0;
+  watcher.addEventListener("document", () => { count += 1; });
+  watcher.addEventListener("error", (event) => failed(new Error(event.detail.error)));
+  watcher.addEventListener("done", () => watcher.ws.addEventListener("close", () => done(count)));
+});
+const slow = await firecrawl.startCrawl(`${shop}/`, { limit: 50, delay: 100 });
+let running;
+do {
+  running = await firecrawl.getCrawlStatus(slow.id);
+} while (!running.data.length);
+const cancelled = await firecrawl.cancelCrawl(slow.id);
 const first = await firecrawl.v1.scrapeUrl(`${shop}/product/1`, { formats: ["markdown"] });
 const firstMap = await firecrawl.v1.mapUrl(`${shop}/`, { limit: 5 });
 let refused = "";
@@ -431,6 +446,7 @@ console.log(JSON.stringify({
   title: page.metadata.title, crawl: [crawl.status, crawl.data.length], batch: [batch.status, batch.data.length],
   map: map.links.length, active: active.success, errors: errors.errors.length, credits: credits.remainingCredits > 0,
   queue: queue.jobsInQueue >= 0, first: first.success, firstMap: firstMap.links.length, refused,
+  watched, faults, running: [running.status, running.data.length], cancelled,
 }));
 """
 INTERNAL_JS = frozenset(
@@ -450,7 +466,7 @@ def test_the_client_for_node(yard: Yard, shop: str, tmp_path: Path) -> None:
     if not place.exists():
         pytest.skip("npm install -g @mendable/firecrawl-js is needed")
     (tmp_path / "program.mjs").write_text(PROGRAM)
-    words = ["node", str(tmp_path / "program.mjs"), yard.urls[0], shop, str(place)]
+    words = ["node", *_websockets(), str(tmp_path / "program.mjs"), yard.urls[0], shop, str(place)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -467,7 +483,17 @@ def test_the_client_for_node(yard: Yard, shop: str, tmp_path: Path) -> None:
         "queue": True,
         "first": True,
         "firstMap": 5,
+        "watched": 2,
+        "faults": [],
+        "running": ["scraping", 1],
+        "cancelled": True,
     }
+
+
+def _websockets() -> list[str]:
+    """Options of Node for a global WebSocket, which has been there by itself since version 22."""
+    said = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    return ["--experimental-websocket"] if said.stdout.startswith(("v20.", "v21.")) else []
 
 
 def table() -> dict[str, str]:

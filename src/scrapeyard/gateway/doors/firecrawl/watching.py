@@ -66,6 +66,8 @@ class WatchedJobTeller:
         elif message["type"] == "websocket.send":
             update = msgspec.json.decode(message["text"])
             await self._update(update["event"], update["data"])
+        elif message["type"] == "websocket.close":  # the client for Node reads the reason as a message
+            await self._send({**message, "reason": _reason(str(message.get("reason") or ""))})
         else:
             await self._send(message)
 
@@ -100,6 +102,12 @@ class WatchedJobTeller:
 
     async def _tell(self, **message: Any) -> None:
         await self._send({"type": "websocket.send", "text": msgspec.json.encode(message).decode()})
+
+
+def _reason(words: str) -> str:
+    """Why the connection is closed, in JSON; a reason has at most 123 bytes."""
+    told = {"type": "error", "error": words.encode()[:80].decode(errors="ignore")} if words else {}
+    return msgspec.json.encode(told).decode()
 
 
 class Numbers:
