@@ -20,13 +20,14 @@ SECRET = "sixteen-letters-at-least"
 
 
 class Receiver(ThreadedServer):
-    """Notes what it takes. The first time that a message comes it answers what `answers` says, from its end."""
+    """Notes what it takes. Messages with items are answered as `answers` says, from its end; then, all are taken."""
 
     def __init__(self) -> None:
         super().__init__(_Takes)
         self.url = f"http://127.0.0.1:{self.server_port}/hook"
         self.taken: list[dict[str, Any]] = []
         self.answers: list[int] = []
+        self.ids: list[str] = []
         self.lock = Lock()
 
     def of(self, job_id: str) -> list[dict[str, Any]]:
@@ -42,9 +43,11 @@ class _Takes(BaseHTTPRequestHandler):
         stamp, signature = (part.partition("=")[2] for part in self.headers["Scrapeyard-Signature"].split(","))
         wanted = hmac.new(SECRET.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
         with self.server.lock:
-            status = self.server.answers.pop() if self.server.answers else 204
+            is_item = self.headers["Scrapeyard-Event"] == "item.ended"
+            status = self.server.answers.pop() if is_item and self.server.answers else 204
             if status == 204 and signature == wanted:
                 self.server.taken.append(json.loads(body))
+                self.server.ids.append(self.headers["Scrapeyard-Delivery"])
         self.send_response(status)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -72,7 +75,7 @@ def yard(nothing_left: None) -> Iterator[Yard]:
 
 def test_pages_of_a_crawl_as_firecrawl_tells_them(yard: Yard, receiver: Receiver) -> None:
     client = FirecrawlClient(api_key="any", api_url=yard.urls[0])
-    receiver.answers = [503]
+    receiver.answers = [503, 204, 503]
     urls = [f"{yard.shop.url}/product/1", f"{yard.shop.url}/product/2", yard.shop.url.replace("http:", "https:")]
     hook = WebhookConfig(url=receiver.url, metadata={"order": "17"})
     batch = client.start_batch_scrape(urls, formats=["markdown"], webhook=hook)
@@ -82,14 +85,16 @@ def test_pages_of_a_crawl_as_firecrawl_tells_them(yard: Yard, receiver: Receiver
         return told if any(each["type"] == "batch_scrape.completed" for each in told) else []
 
     told = until(ended, "the end is told")
-    assert [each["type"] for each in told[1:]] == ["batch_scrape.page"] * 3 + ["batch_scrape.completed"]
-    assert told[0]["type"] == "batch_scrape.started"
+    kinds = [each["type"].removeprefix("batch_scrape.") for each in told]
+    assert sorted(kinds) == ["completed", "page", "page", "page", "started"]
+    assert [kind for kind in kinds if kind != "started"][-1] == "completed", "the end comes last"
     assert all(each["metadata"] == {"order": "17"} for each in told)
-    pages = {each["data"][0]["metadata"]["sourceURL"]: each for each in told[1:4]}
+    pages = {each["data"][0]["metadata"]["sourceURL"]: each for each in told if each["type"] == "batch_scrape.page"}
     assert pages.keys() == set(urls)
     assert [pages[url]["success"] for url in urls] == [True, True, False]
     assert "Aurora Lamp" in pages[urls[0]]["data"][0]["markdown"]
     assert pages[urls[2]]["error"]
+    assert len(receiver.ids) == len(set(receiver.ids)) == 5, "what was taken does not come again when another failed"
 
 
 def test_results_in_our_own_shape(yard: Yard, receiver: Receiver) -> None:

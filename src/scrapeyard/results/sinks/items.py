@@ -1,6 +1,7 @@
-"""Messages with the results of items, to the webhooks of jobs that want `item.ended`. Each is a batch of one record."""
+"""Messages with the results of items, to the webhooks of jobs that want `item.ended`: one for each record."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -22,8 +23,13 @@ from scrapeyard.store.ports.jobs import JobStore
 
 ITEMS_AT_ONCE: Final = 16
 """Jobs whose receivers get messages at the same time."""
-ITEMS_TARGET: Final = SinkTarget(name="items", url=SecretStr("https://receiver.invalid/"), batch_records=1)
-"""How they are gathered: not at all. The address is that of each job's webhook."""
+ITEMS_TARGET: Final = SinkTarget(
+    name="items", url=SecretStr("https://receiver.invalid/"), batch_records=50, batch_seconds=0.1
+)
+"""How they are gathered: a few, since noting a batch costs more than a message. The address is that of each job's
+webhook."""
+_REMEMBERED: Final = 1000
+"""Batches whose taken records are remembered until the rest is taken, too."""
 _HOOK: Final = msgspec.json.Decoder(Webhook)
 _HOPELESS: Final = frozenset({ExitReason.FETCH_PRIVATE_ADDRESS, ExitReason.FETCH_NOT_ALLOWED, ExitReason.FETCH_BAD_URL})
 _NEVER: Final = {410: "the receiver answered 410: it is gone", 413: "the receiver answered 413: too large"}
@@ -53,6 +59,8 @@ class ItemWebhookSink:
         self._sealer = sealer
         self._foreign = foreign
         self._clock = clock
+        self._taken: OrderedDict[str, set[str]] = OrderedDict()
+        """By batch, the items that its receiver took before one failed. Only after a kill they are sent again."""
 
     async def start(self) -> None:
         """Start the engine, which connects when it is first used. May be called twice."""
@@ -73,11 +81,20 @@ class ItemWebhookSink:
             raise SinkUnavailable("the job is gone, or has no webhook any more")
         webhook = _HOOK.decode(job.webhook)
         secret = self._secret(webhook)
+        taken = self._taken.setdefault(batch.id, set())
+        while len(self._taken) > _REMEMBERED:
+            self._taken.popitem(last=False)
         refused = []
         for record in batch.records:
-            post = SignedPost(webhook.url, secret, ITEM_ENDED, batch.id, self._body(batch, webhook, record))
+            if record.item_key in taken:
+                continue
+            name = f"{batch.id}-{record.item_key}"
+            post = SignedPost(webhook.url, secret, ITEM_ENDED, name, self._body(name, webhook, record))
             if why := await self._sent(post):
                 refused.append(RefusedRecord(item_key=record.item_key, why=why))
+            else:
+                taken.add(record.item_key)
+        self._taken.pop(batch.id, None)
         return refused
 
     def _secret(self, webhook: Webhook) -> str:
@@ -93,10 +110,10 @@ class ItemWebhookSink:
             raise SinkUnavailable("there is no secret to sign with; set webhooks.secret")
         return found
 
-    def _body(self, batch: SinkBatch, webhook: Webhook, record: SinkRecord) -> bytes:
+    def _body(self, name: str, webhook: Webhook, record: SinkRecord) -> bytes:
         if webhook.form:
             return msgspec.json.encode(self._foreign(webhook, record))
-        told = {"id": batch.id, "event": ITEM_ENDED, "created_at": instant(record.finished_at), "job_id": batch.job_id}
+        told = {"id": name, "event": ITEM_ENDED, "created_at": instant(record.finished_at), "job_id": record.job_id}
         return msgspec.json.encode({**told, "item": Raw(record.to_json())})
 
     async def _sent(self, post: SignedPost) -> str:
