@@ -38,8 +38,8 @@ fetches = 1000000
 
 
 async def main(work: Errand) -> None:
-    """One run; the time is the run's own. Also the processor time of a page in the worker, in its event loop, and in the
-    child, in microseconds."""
+    """One run; the time is the run's own. Also the microseconds of processor time of a page: in the worker, in its
+    event loop, and in the child."""
     configure(LogSettings(level="error"))
     settings = Settings(http=HttpSettings(allow_private=True), limits=LimitSettings(fetches=1_000_000))
     with tempfile.TemporaryDirectory(prefix="scrapeyard-bench-") as folder:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from sqlalchemy import Connection, Executable, Row, Table, create_engine, event
 from sqlalchemy.dialects import sqlite
@@ -39,7 +39,7 @@ _PHRASES: Final = StatementCache(sqlite.dialect(paramstyle="qmark"))
 _PRAGMAS: Final = ("foreign_keys=ON", "temp_store=MEMORY")
 # The driver looks for an adapter of every value that is bytes or None, and tries two protocols if there is none.
 sqlite3.register_adapter(bytes, bytes)
-sqlite3.register_adapter(type(None), {}.get)
+sqlite3.register_adapter(type(None), cast("Any", {}.get))
 
 
 class Sqlite:
