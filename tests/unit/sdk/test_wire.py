@@ -58,6 +58,7 @@ def test_garbage_is_refused_or_waited_for(data: bytes) -> None:
         struct.pack("<II", 11, 7) + b'{"t":1}',
         struct.pack("<II", 100_004, 100_000) + b"[" * 100_000,
         struct.pack("<II", 6, 2) + b"\xff\xff",
+        struct.pack("<II", 15, 11) + b'{"t":"x"}{}',
     ],
 )
 def test_what_is_no_frame_is_refused(data: bytes) -> None:
