@@ -6,8 +6,10 @@ per second of one bare warm parent (a scraper has one parent) and of one per wor
 
 import asyncio
 import math
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 
 import uvloop
@@ -32,6 +34,7 @@ Mode = Literal["auto", "off"]
 MODES: tuple[Mode, ...] = ("auto", "off")
 _SECONDS = 1.0
 _WARM_RUNS = 10
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -117,6 +120,8 @@ class Runs(Struct, frozen=True, kw_only=True):
     start_ms: tuple[float, ...]
     forked_ahead: int
     seconds: float
+    processor_ms: tuple[float, ...]
+    """Of one run: of the worker, of the scraper's parent, of the child."""
 
     @property
     def per_second(self) -> float:
@@ -146,6 +151,10 @@ class Figures:
     def per_second(self, what: str, mode: Mode) -> float:
         """Runs per second."""
         return median(runs.per_second for runs in self.runs.get((what, mode), ()))
+
+    def processor_ms(self, what: str, mode: Mode) -> tuple[float, ...]:
+        """Of a run in the round that took least: of the worker, the parent and the child."""
+        return min((runs.processor_ms for runs in self.runs.get((what, mode), ())), key=sum, default=(math.nan,) * 3)
 
     def ahead(self, what: str, mode: Mode) -> float:
         """Share of runs whose child had been forked ahead, from 0 to 1."""
@@ -185,7 +194,7 @@ async def _case(case: Case, mode: Mode, seconds: float) -> Runs:
         await sandbox.stop()
 
 
-async def _runs(sandbox: Sandbox, case: Case, seconds: float) -> Runs:
+async def _runs(sandbox: ForkSandbox, case: Case, seconds: float) -> Runs:
     scraper = _scraper(case.scraper)
     for _ in range(_WARM_RUNS):
         await _one(sandbox, scraper)
@@ -199,14 +208,27 @@ async def _runs(sandbox: Sandbox, case: Case, seconds: float) -> Runs:
             if case.pause_seconds:
                 await asyncio.sleep(case.pause_seconds)
 
-    began = time.perf_counter()
+    before, began = _processor_seconds(sandbox), time.perf_counter()
     await asyncio.gather(*(keep_running() for _ in range(case.at_once)))
+    took, after = time.perf_counter() - began, _processor_seconds(sandbox)
     return Runs(
         run_ms=tuple(took * 1000 for took, _ in spent),
         start_ms=tuple(verdict.child_start_ms for _, verdict in spent),
         forked_ahead=sum(verdict.forked_ahead for _, verdict in spent),
-        seconds=time.perf_counter() - began,
+        seconds=took,
+        processor_ms=tuple(1000 * (now - then) / len(spent) for now, then in zip(after, before, strict=True)),
     )
+
+
+def _processor_seconds(sandbox: ForkSandbox) -> tuple[float, ...]:
+    """Of this process, of the parents, and of the children that they have reaped."""
+    parents = children = 0.0
+    for parent in sandbox._by_number.values():
+        fields = Path(f"/proc/{parent.pid}/stat").read_text("ascii").rpartition(")")[2].split()
+        own, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
+        parents += own / _TICKS
+        children += reaped / _TICKS
+    return time.process_time(), parents, children
 
 
 async def _one(sandbox: Sandbox, scraper: Scraper) -> Verdict:
@@ -257,15 +279,21 @@ def _latency(figures: Figures) -> Table:
 
 def _throughput(figures: Figures) -> Table:
     rows = tuple(
-        (what, mode, figure(figures.per_second(what, mode)), figure(figures.run_ms(what, mode)))
+        (
+            what,
+            mode,
+            figure(figures.per_second(what, mode)),
+            figure(figures.run_ms(what, mode)),
+            *map(figure, figures.processor_ms(what, mode)),
+        )
         for what, mode in _measured(figures, "throughput")
     )
     limits = ", ".join(f"{spread(rates)} by {parents}" for parents, rates in sorted(figures.forks.items()))
     return Table(
         title="The sandbox alone: no-ops in a second, one scraper, one worker process",
-        columns=("runs", "walls", "runs/s", "whole run p50 ms"),
+        columns=("runs", "walls", "runs/s", "whole run p50 ms", "worker ms", "parent ms", "child ms"),
         rows=rows,
-        note=f"Forks a second of bare warm parents: {limits}.",
+        note=f"The last three are processor time of a run. Forks a second of bare warm parents: {limits}.",
     )
 
 
@@ -293,6 +321,7 @@ def _numbers(figures: Figures) -> dict[str, Any]:
             "start_p50_ms": figures.start_ms(what, mode),
             "run_p50_ms": figures.run_ms(what, mode),
             "per_second": figures.per_second(what, mode),
+            "processor_ms": figures.processor_ms(what, mode),
             "forked_ahead": figures.ahead(what, mode),
         }
         for what, mode in figures.runs
