@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Answer = tuple[dict[str, Any], bytes]
 _READ = 256 * 1024
 """Maximum bytes read at once, about what a socket holds."""
+_FIRST_READ = 4 * 1024
+"""Maximum bytes read at once until one read brings as many: each page of memory costs a child as much as a function."""
 _LARGE = 32 * 1024
 """Maximum bytes of a request that waits for others. Many large ones would fill the memory of the run."""
 
@@ -37,7 +39,7 @@ class Channel:
         self._item = item
         self._over = False
         self._decoder: wire.Decoder[dict[str, Any]] = before._decoder if before else wire.Decoder(wire.parse_head)
-        self._space: memoryview = before._space if before else memoryview(bytearray(_READ))
+        self._space: memoryview = before._space if before else memoryview(bytearray(_FIRST_READ))
         """What is read comes here, and each frame is copied out of it once."""
         self._sending: LockType = before._sending if before else allocate_lock()
         self._receiving = allocate_lock()
@@ -144,4 +146,7 @@ class Channel:
         size = self._sock.recv_into(self._space)
         if not size:
             raise WorkerGone
-        return self._space[:size]
+        data = self._space[:size]
+        if size == len(self._space) < _READ:
+            self._space = memoryview(bytearray(_READ))
+        return data

@@ -82,3 +82,12 @@ def test_requests_hear_that_the_worker_is_gone(ends: tuple[socket.socket, socket
     ends[1].close()
     with pytest.raises(WorkerGone):
         asyncio.run(ask_all(Channel(ends[0]), [b"x", b"x" * MB]))
+
+
+def test_a_wire_takes_memory_as_it_is_needed(ends: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = ends
+    channel = Channel(ours)
+    for size, room in ((10, 4 * 1024), (100_000, 256 * 1024), (10, 256 * 1024)):
+        theirs.sendall(wire.encode({"t": "run"}, b"x" * size))
+        assert channel.receive() == ({"t": "run"}, b"x" * size)
+        assert len(channel._space) == room
