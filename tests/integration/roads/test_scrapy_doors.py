@@ -201,4 +201,5 @@ def test_eggs_that_are_refused(stand: Stand, server: str, egg: bytes | dict[str,
     told = answer.json()
     assert (answer.status_code, told["status"]) == (400, "error")
     assert words in told["message"]
+    assert str(stand.folder) not in told["message"]
     assert list((stand.folder / "uploads").iterdir()) == []

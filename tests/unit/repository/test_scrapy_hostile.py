@@ -85,6 +85,11 @@ def test_names_of_any_kind_become_scrapers(tmp_path: Path) -> None:
         assert not {"pipe.py", "link.txt"} & {path.name for path in (folder / "project").iterdir()}
 
 
+def test_more_python_than_is_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadRequest, match="more than 6 MB of Python"):
+        _import(tmp_path, {f"p/f{at}.py": "#" * 1_000_000 for at in range(7)})
+
+
 def test_a_project_with_too_many_copies_is_refused(tmp_path: Path) -> None:
     spiders = "".join(f"class S{at}(scrapy.Spider):\n    name = 's{at}'\n" for at in range(2100))
     files = {f"p/f{at}.txt": "" for at in range(100)}

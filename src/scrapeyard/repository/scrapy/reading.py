@@ -8,10 +8,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from scrapeyard.errors import BadRequest
 from scrapeyard.repository.archive.files import is_skipped
 
 MAX_SOURCE = 1024 * 1024
 MAX_MODULES = 2000
+MAX_SOURCES = 6 * MAX_SOURCE
+"""Of all files together: parsed, a megabyte may take 200."""
 _MAX_DEPTH = 16
 _MAX_NESTED = 200
 """Expressions and blocks within each other: what is deeper is not read."""
@@ -49,12 +52,16 @@ class SourceTree:
     """The modules below a folder, each parsed once, when it is asked for; or one file with the modules it imports."""
 
     def __init__(self, root: Path, only: Path | None = None) -> None:
+        """Raises BadRequest for more source than is read."""
         self.root = root
         self.only = only
         self._trees: dict[Path, ast.Module | None] = {}
         self._constants: dict[str, dict[str, Any]] = {}
         found = self._imported_by(only) if only else (path for path in project_files(root) if path.suffix == ".py")
         self._files = list(itertools.islice(found, MAX_MODULES))
+        sizes = (path.stat().st_size for path in self._files)
+        if sum(size for size in sizes if size <= MAX_SOURCE) > MAX_SOURCES:
+            raise BadRequest(f"{root}: more than {MAX_SOURCES >> 20} MB of Python; move away what it does not need")
 
     def _imported_by(self, file: Path) -> Iterator[Path]:
         """The file, and the modules beside it that it and they import."""

@@ -124,7 +124,10 @@ def _write(place: Path, egg: bytes, project: str, version: str) -> tuple[str, ..
         (source / "requirements.txt").write_bytes(requires.read_bytes().partition(b"\n[")[0])
     shutil.rmtree(info, ignore_errors=True)
     (source / CONFIG).write_text(f"[settings]\ndefault = {module}\n")
-    return write_scrapers(read_project(source), place / "scrapers", site=project, version=version).scrapers
+    try:
+        return write_scrapers(read_project(source), place / "scrapers", site=project, version=version).scrapers
+    except BadRequest as error:
+        raise BadRequest(error.message.replace(str(source), "the egg")) from None
 
 
 def _settings_module(place: Path) -> str:
