@@ -120,6 +120,21 @@ async def test_a_client_of_flaresolverr_at_our_door(yard: Yard, site: ScriptedSi
     assert [(each.name, each.value) for each in solved.clearance.cookies] == [("passed", "1764")]
 
 
+def test_documents_that_are_no_pages_come_through_the_doors(api: httpx.Client, site: ScriptedSite) -> None:
+    """Feeds and JSON are what indexers ask FlareSolverr for. The browser makes a page of them."""
+    for path, media, words in (("items.json", "application/json", "thing"), ("robots.txt", "text/plain", "Disallow")):
+        solved = api.post("/v1", json={"cmd": "request.get", "url": f"{site.url}{path}"}).json()["solution"]
+        assert solved["headers"]["content-type"].startswith(media)
+        assert words in solved["response"], solved
+        asked = {"url": f"{site.url}{path}", "formats": ["rawHtml", "markdown"]}
+        plain = api.post("/v2/scrape", json=asked).json()["data"]
+        assert words in plain["rawHtml"]
+        assert not plain["rawHtml"].startswith("<")
+        shown = api.post("/v2/scrape", json={**asked, "waitFor": 1}).json()["data"]
+        assert words in shown["markdown"]
+        assert "<pre" not in shown["markdown"], "what is shown, and not its HTML"
+
+
 def test_actions_of_firecrawl(api: httpx.Client, site: ScriptedSite) -> None:
     actions = [
         {"type": "click", "selector": "[name=user]"},

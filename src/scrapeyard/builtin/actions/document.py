@@ -11,10 +11,11 @@ import msgspec
 from scrapeyard.builtin.actions.check import read_actions, walk
 from scrapeyard.builtin.actions.interpreter import Interpreter
 from scrapeyard.builtin.browser_run import BrowserRun
-from scrapeyard.builtin.fetching import Fetch
-from scrapeyard.builtin.pages.port import Extractor
+from scrapeyard.builtin.fetching import Fetch, content_type, shown_headers
+from scrapeyard.builtin.pages.kinds import CSV, FEED, HTML, JSON, TEXT, XML, kind_of
+from scrapeyard.builtin.pages.port import MAX_TEXT, Extractor
 from scrapeyard.builtin.requests import request_of
-from scrapeyard.builtin.scrapers import PAGE_INPUT, PageScraper
+from scrapeyard.builtin.scrapers import HEADERS, PAGE_INPUT, PageScraper
 from scrapeyard.builtin.selecting import SelectScraper
 from scrapeyard.builtin.services import Run, Services
 from scrapeyard.engines.browser import operations as browser
@@ -34,6 +35,7 @@ _SUMMARY_SCHEMA: Final[dict[str, Any]] = {
     "required": ["summary"],
     "additionalProperties": False,
 }
+_TEXTS: Final = frozenset({CSV, FEED, JSON, TEXT, XML})
 _OWN: Final = frozenset(
     {"steps", "variables", "context", "extract", "summary", "attributes", "session", "cookies_too", "note"}
 )
@@ -53,7 +55,10 @@ class DocumentScraper:
         opened = await self._open(services, given)
         response, more = opened
         wanted = {name: value for name, value in given.items() if name not in _OWN}
-        page = await self._page(_already(response), _with_parts(wanted, given))
+        page = await self._page(_already(_as_shown(response)), _with_parts(wanted, given))
+        page["content_type"] = content_type(response) or None
+        if HEADERS in page:
+            page[HEADERS] = shown_headers(response)
         page |= more
         page |= {
             "age_seconds": response.age_seconds,
@@ -63,6 +68,8 @@ class DocumentScraper:
         page["attributes"] = await self._attributes(response, given)
         page["json"] = await self._json(services, response, given, page)
         page["summary"] = await _summary(services, page) if given.get("summary") else None
+        if "raw_html" in given.get("formats", ()) and page.get("raw_html") is None:
+            page["raw_html"] = _text(response)
         return _without_parts(page, given)
 
     async def _open(self, services: Services, given: dict[str, Any]) -> tuple[FetchResponse, dict[str, Any]]:
@@ -122,6 +129,22 @@ def _without_parts(page: dict[str, Any], given: dict[str, Any]) -> dict[str, Any
     if "formats" not in given:
         return page
     return {**page, **{name: None for name in ("raw_html", "markdown") if name not in given["formats"]}}
+
+
+def _as_shown(response: FetchResponse) -> FetchResponse:
+    """A browser makes a page of a text, a feed or JSON. What it shows is HTML, whatever the site said."""
+    kind = kind_of(content_type(response), response.body)
+    if response.strategy != "browser" or kind == HTML or kind_of("", response.body) != HTML:
+        return response
+    others = [(name, text) for name, text in response.headers if name.lower() != "content-type"]
+    return msgspec.structs.replace(response, headers=(*others, ("content-type", "text/html; charset=utf-8")))
+
+
+def _text(response: FetchResponse) -> str | None:
+    """A text, feed or JSON as it came; None for other documents."""
+    if kind_of(content_type(response), response.body) not in _TEXTS:
+        return None
+    return response.body.decode(response.encoding, "replace").replace("\0", "")[:MAX_TEXT]
 
 
 def _already(response: FetchResponse) -> Fetch:
