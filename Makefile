@@ -41,19 +41,24 @@ $(PAGE)/index.html: $(PAGE_SOURCES)
 	  test '$(MAKECMDGOALS)' = up || $(WITHOUT_NODE); }
 
 test: lint  ## everything CI runs: checks, and all tests on real servers; pictures of the page in build/page-pictures
-	@$(MAKE) --no-print-directory -j 2 types all-tests
+	@$(MAKE) --no-print-directory -j 4 types all-tests
 
 test-quick: lint  ## checks and the tests that need no server and no browser
 	@$(MAKE) --no-print-directory -j 2 types quick-tests
 
-# The types are checked beside the tests: many of those wait, and from a new clone it takes one core half a minute.
-all-tests: $(VENV)/.test-installed compiled-tests test-browser test-prometheus page page-check
-	@$(PYTHON) web/build.py test || { code=$$?; $(WITHOUT_NODE); }
+# The types are checked beside the tests: many of those wait, and from a new clone it takes one core half a minute. What
+# the tests need is fetched and made side by side, for most of it waits for the network.
+all-tests: $(VENV)/.test-installed $(if $(TESTS),,$(VENV)/.tests-compiled) test-programs page page-check page-test
 	PAGE_PICTURES=build/page-pictures $(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 # In a new clone each of the five would compile all tests at the same time, which takes a core six seconds.
-compiled-tests: $(VENV)/.test-installed
-	@said=$$($(BIN)/python -m pytest --collect-only -qq $(TESTS) 2>&1) || { echo "$$said"; exit 1; }
+$(VENV)/.tests-compiled: $(VENV)/.test-installed $(shell find src tests -name '*.py' 2>/dev/null)
+	@said=$$($(BIN)/python -m pytest --collect-only -qq 2>&1) || { echo "$$said"; exit 1; }
+	@touch $@
+
+# One after the other: both ask apt, which may change its lists while it installs a browser.
+test-programs: $(VENV)/.test-installed
+	@$(MAKE) --no-print-directory test-browser && $(MAKE) --no-print-directory test-prometheus
 
 # Without a browser its tests are skipped. Root gets one by apt, if that takes no longer than five minutes.
 test-browser: $(VENV)/.test-installed
@@ -81,6 +86,9 @@ check: lint types page-check  ## lint, format, types, direction of imports
 
 page-check:
 	@$(PYTHON) web/build.py check || { code=$$?; $(WITHOUT_NODE); }
+
+page-test:
+	@$(PYTHON) web/build.py test || { code=$$?; $(WITHOUT_NODE); }
 
 lint: $(VENV)/.test-installed
 	$(BIN)/ruff check .
@@ -195,4 +203,4 @@ $(VENV)/.docs-installed: $(VENV)/.installed requirements/docs.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/docs.txt
 	@touch $@
 
-.PHONY: help up page page-check install test all-tests compiled-tests test-browser test-prometheus test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos scale upgrade-test image image-test compose-test systemd-test deploy-check soak docs pictures page-pictures wheel sbom lock clean
+.PHONY: help up page page-check page-test install test all-tests test-programs test-browser test-prometheus test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos scale upgrade-test image image-test compose-test systemd-test deploy-check soak docs pictures page-pictures wheel sbom lock clean
