@@ -24,7 +24,7 @@ from tests.leaks import PATIENCE, until
 from tests.programs import Cluster
 from tests.services.job_yard import JobYard
 
-ITEMS = 6000
+ITEMS = 3000
 
 
 class RealClock:
@@ -102,7 +102,7 @@ async def test_items_flow_on_though_the_leader_is_killed_again_and_again(cluster
 
 
 async def test_what_valkey_forgets_is_published_again(cluster: Cluster, yard: JobYard) -> None:
-    job_id = await yard.job(2000, rate=None)
+    job_id = await yard.job(1000, rate=None)
     await work_until(yard, at_least(yard, job_id, 0.1))
     try:
         await asyncio.to_thread(cluster.broker.stop)
@@ -110,7 +110,7 @@ async def test_what_valkey_forgets_is_published_again(cluster: Cluster, yard: Jo
         await asyncio.to_thread(cluster.broker.start)
     await work_until(yard, is_completed(yard, job_id))
     counts = (await yard.got(job_id)).counts
-    assert (counts.success, counts.error) == (2000, 0)
+    assert (counts.success, counts.error) == (1000, 0)
 
 
 async def test_a_rate_holds_across_processes(yard: JobYard) -> None:
@@ -131,7 +131,7 @@ async def test_a_rate_holds_across_processes(yard: JobYard) -> None:
 
 
 async def test_a_paused_job_hands_out_nothing_within_a_second(yard: JobYard) -> None:
-    job_id = await yard.job(5000)
+    job_id = await yard.job(2000)
     await work_until(yard, at_least(yard, job_id, 0.01))
     await yard.store.jobs.set_paused(job_id, True, "by hand", time.time())
     done, taken = (await yard.got(job_id)).counts.done, len(yard.taken)
@@ -148,7 +148,7 @@ async def test_a_paused_job_hands_out_nothing_within_a_second(yard: JobYard) -> 
         await yard.work(4)
         await asyncio.sleep(0.01)
     assert (len(yard.taken), (await yard.got(job_id)).counts.done) == (taken, done)
-    assert done < 5000
+    assert done < 2000
 
 
 async def test_a_new_job_is_begun_within_a_second(cluster: Cluster, yard: JobYard) -> None:
