@@ -248,7 +248,7 @@ async def main():
         print("up", made.folder, made.sandbox._folder, flush=True)
         await asyncio.gather(*runs, loading)
 
-with unhurried():
+with unhurried("scrapeyard.sandbox."):
     asyncio.run(main())
 """
 

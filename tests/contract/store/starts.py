@@ -54,5 +54,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with unhurried():
+    with unhurried("scrapeyard.store."):
         main()
