@@ -74,7 +74,7 @@ def test_a_paused_job_hands_nothing_out_and_goes_on_when_told(jobs: Jobs) -> Non
         jobs.ask(job_id, "pause")
         asked = time.time()
         web.gate.set()
-        still = jobs.until(job_id, lambda job: not job["counts"]["in_progress"], "what runs has ended")
+        still = jobs.until(job_id, _is_at_rest, "what runs has ended, and what waited was given back")
         until(lambda: time.time() > asked + 2, "time passes")
         later = jobs.get(job_id)
         jobs.ask(job_id, "resume")
@@ -179,6 +179,10 @@ def test_an_interactive_call_does_not_wait_behind_a_large_job(jobs: Jobs) -> Non
     jobs.ended(job_id)
     assert job["counts"]["success"] < 10_000
     assert meanwhile < 1000
+
+
+def _is_at_rest(job: dict[str, Any]) -> bool:
+    return not job["counts"]["in_progress"] and not job["counts"]["queued"]
 
 
 def _all_open_slots(jobs: Jobs) -> int:

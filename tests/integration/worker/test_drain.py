@@ -58,6 +58,10 @@ async def drained(client: httpx.AsyncClient, site: ScriptedSite) -> None:
     async def status(run_id: str) -> str:
         return str((await client.get(f"/api/scrape/{run_id}")).json()["status"])
 
+    async def health() -> tuple[str, str]:
+        found = (await client.get("/api/health")).json()
+        return found["status"], found["dependencies"]["workers"]["state"]
+
     first = await start()
     await soon(worker, lambda found: found["running"] == 1)
     path = f"/api/workers/{(await worker())['id']}/drain"
@@ -67,12 +71,13 @@ async def drained(client: httpx.AsyncClient, site: ScriptedSite) -> None:
     await soon(worker, lambda found: found["draining"])
     assert (await client.post(f"{path}?exit=true")).json()["code"] == "not_alone"
     second = await start()
-    assert (await status(first), await status(second)) == ("running", "queued")
-    health = (await client.get("/api/health")).json()
-    assert (health["status"], health["dependencies"]["workers"]["state"]) == ("degraded", "away")
+    await soon(lambda: status(first), lambda found: found == "running")
+    assert await status(second) == "queued"
+    await soon(health, lambda found: found == ("degraded", "away"))
     site.slow.set()
     await soon(worker, lambda found: found["running"] == 0)
-    assert (await status(first), await status(second)) == ("succeeded", "queued")
+    await soon(lambda: status(first), lambda found: found == "succeeded")
+    assert await status(second) == "queued"
     assert (await client.delete(path)).json()["drain"] == ""
     ended = (await client.get(f"/api/scrape/{second}", params={"wait": PATIENCE})).json()
     assert (ended["status"], ended["attempt"]) == ("succeeded", 1)
