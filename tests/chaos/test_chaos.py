@@ -151,10 +151,10 @@ async def test_a_job_on_sqs_dynamodb_and_s3_whose_worker_is_killed(
 ) -> None:
     with on_aws(seaweed_server, bucket, gateways=1, workers=1, dispatchers=1) as cluster:
         account = await jobs.play(
-            cluster, items=200, seconds=0.1, seed=1, ways=("worker",), hurts=1, every=(1.0, 2.0), within=PATIENCE
+            cluster, items=100, seconds=0.2, seed=1, ways=("worker",), hurts=1, every=(1.0, 2.0), within=PATIENCE
         )
     with capsys.disabled():
-        sys.stdout.write(f"\n  {account.summary('200 items on SQS, DynamoDB and S3')}\n")
+        sys.stdout.write(f"\n  {account.summary('100 items on SQS, DynamoDB and S3')}\n")
     assert not account.faults
     assert account.hurts
 
