@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from scrapeyard.blobs import keys
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.inputs.importer import ItemImporter
+from scrapeyard.inputs.reading import ReadSources
 from scrapeyard.inputs.source import source_of
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import Batch, JobStatus
 from scrapeyard.queues import messages
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.settings import GatewaySettings, Settings
 from tests.integration.gateway_stand import Stand, open_stand, worker, write_scraper
 from tests.integration.job_desk import get, outcome_of, post, read, urls, work
@@ -37,6 +42,32 @@ async def refused(response: httpx.Response, status: int, code: str) -> dict[str,
     assert problem["title"]
     assert problem["remedy"]
     return problem
+
+
+async def test_a_short_list_is_read_before_the_answer_however_soon_a_dispatcher_looks(stand: Stand) -> None:
+    services = stand.services
+    intake = ItemImporter(
+        store=services.store,
+        blobs=services.blobs,
+        engine=WreqEngine(stand.settings.http, sessions=stand.store.sessions),
+        catalogue=services.catalogue,
+        checker=InputChecker(),
+        holder="dispatcher",
+    )
+    reading, over = ReadSources(services.store.jobs, intake, time.time), asyncio.Event()
+
+    async def look() -> None:
+        while not over.is_set():
+            await reading.run_once()
+
+    looking = asyncio.create_task(look())
+    try:
+        jobs = [await post(stand.client, scraper="shop/product", items=urls(2)) for _ in range(20)]
+    finally:
+        over.set()
+        await looking
+        await reading.stop()
+    assert [(job["status"], job["counts"]["total"]) for job in jobs] == [("running", 2)] * 20
 
 
 async def test_items_in_the_body_become_a_job(stand: Stand) -> None:

@@ -12,8 +12,9 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound, Refusal, ScrapeyardError, Swept
 from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.jobs.calls import AppendCall, ChangeCall, RedriveCall, ShapeOptions
-from scrapeyard.gateway.jobs.create import JobCreation, Upload, shape_of, with_parts
+from scrapeyard.gateway.jobs.create import JobCreation, Upload, shape_of
 from scrapeyard.gateway.jobs.policies import policy_over
+from scrapeyard.gateway.jobs.profiles import with_parts
 from scrapeyard.gateway.jobs.streams import JobNotifier
 from scrapeyard.inputs.formats.rows import BadRow
 from scrapeyard.inputs.importer import ItemImporter

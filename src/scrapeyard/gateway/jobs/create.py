@@ -1,18 +1,17 @@
 """From a call or a template to a job in the store."""
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.builtin import PAGE, default_for
-from scrapeyard.builtin.pages.port import DEFAULT
+from scrapeyard.builtin import default_for
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import (
     BadRequest,
@@ -25,12 +24,13 @@ from scrapeyard.errors import (
 from scrapeyard.gateway.auth.ownership import check_call, owned_wish, owner_of
 from scrapeyard.gateway.jobs.calls import JobCall, JobOptions, ShapeOptions
 from scrapeyard.gateway.jobs.policies import policy_of
-from scrapeyard.gateway.jobs.profiles import sinks_of, with_profile
+from scrapeyard.gateway.jobs.profiles import export_types, extracting, sinks_of, with_profile
 from scrapeyard.gateway.jobs.streams import JobNotifier
 from scrapeyard.gateway.runs.admission import Lanes
 from scrapeyard.gateway.runs.calls import traceparent
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.inputs.importer import ItemImporter
+from scrapeyard.inputs.leases import Lease
 from scrapeyard.inputs.mapper import check_source
 from scrapeyard.inputs.source import (
     BadRows,
@@ -53,7 +53,6 @@ from scrapeyard.model.identity import Identity
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue, find
-from scrapeyard.results.exports.columns import PARTS_OF
 from scrapeyard.settings import SinkSettings
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 from scrapeyard.store.ports.runs import KeyedAnswer
@@ -176,7 +175,7 @@ class JobCreation:
 
     async def _sourced(self, template: JobCall) -> tuple[Scraper, Source]:
         scraper = await self.find(self._wanted(template))
-        source = extracting(_source(template), scraper, _types(template))
+        source = extracting(_source(template), scraper, export_types(template))
         dialect = "" if template.options is None else "site"
         source = msgspec.structs.replace(source, domain=_domain(template), dialect=dialect)
         check_source(source, scraper, self._checker)
@@ -198,7 +197,7 @@ class JobCreation:
         check_call(identity, self._wanted(options))
         job_id, scraper = new_id("job"), await self.find(self._wanted(options))
         kept = ListSource(shape=shape_of(options), name=upload.name, domain=options.domain or "")
-        source = extracting(kept, scraper, _types(options))
+        source = extracting(kept, scraper, export_types(options))
         job = await self._drafted(options, scraper, source, job_id, identity)
         job = msgspec.structs.replace(job, traceparent=traceparent(trace, self._trace_share))
         summary = await self._intake.keep_list(job_id, scraper, upload.chunks, source.shape, upload.limit)
@@ -250,6 +249,12 @@ class JobCreation:
 
     async def _begun(self, job: Job, summary: ListSummary | None) -> Created:
         """Write the job, and a short list's items at once; the dispatcher reads all other sources."""
+        if summary is None or summary.rows > ITEM_BLOCK:
+            return await self._answered(job, summary, None)
+        async with self._intake.lease(job.id) as lease:  # before the dispatcher sees the job
+            return await self._answered(job, summary, lease)
+
+    async def _answered(self, job: Job, summary: ListSummary | None, lease: Lease | None) -> Created:
         if not await self._store.jobs.create(job):
             if job.source.get("spool"):
                 await self._blobs.delete([keys.job_list(spool_of(job))])
@@ -257,16 +262,16 @@ class JobCreation:
         if self._traces is not None:
             self._traces.job_created(job.traceparent, job.id, job.created_at, self._clock())
         log.info("jobs.created", job=job.id, scraper=job.pinned, source=str(job.source.get("kind")))
-        if summary is not None and summary.rows <= ITEM_BLOCK:
-            await self._fill(job)
+        if lease is not None:
+            await self._fill(job, lease)
         await self._news.wake()
         stands = await self._standing(job.id)
         _repeated(stands, job.source.get("call_digest", ""))  # after an outage the store cannot tell whose row it found
         return Created(job=stands, summary=summary)
 
-    async def _fill(self, job: Job) -> None:
+    async def _fill(self, job: Job, lease: Lease) -> None:
         try:
-            await self._intake.fill(job)
+            await self._intake.fill_held(job.id, lease)
         except Unavailable as error:  # the job is durable: the dispatcher continues
             log.warning("intake.later", job=job.id, error=error.message)
 
@@ -312,23 +317,6 @@ def shape_of(options: ShapeOptions, bad_rows: BadRows = "reject") -> Shape:
     )
 
 
-AnySource = TypeVar("AnySource", bound=Source)
-
-
-def extracting(source: AnySource, scraper: Scraper, types: Iterable[str]) -> AnySource:
-    """The source, with every item asking `builtin/page` for what these exports show. A call that gives `include` itself
-    decides; other scrapers return what they return."""
-    return msgspec.structs.replace(source, shape=with_parts(source.shape, scraper, types))
-
-
-def with_parts(shape: Shape, scraper: Scraper, types: Iterable[str]) -> Shape:
-    """The same for a shape."""
-    more = [part for kind in types for part in PARTS_OF.get(kind, ()) if part not in DEFAULT]
-    if scraper.ref.id != PAGE or not more or not shape.input.keys().isdisjoint(("formats", "include")):
-        return shape
-    return msgspec.structs.replace(shape, input={**shape.input, "include": [*DEFAULT, *dict.fromkeys(more)]})
-
-
 def _repeated(job: Job, digest: str) -> Created:
     """A job whose id is asked for again. Raises Refusal (409) if another call made it."""
     if job.source.get("call_digest", "") != digest:
@@ -353,12 +341,6 @@ def _domain(call: JobCall) -> str:
         return parse_target(first).host
     except FetchFailed:
         return ""
-
-
-def _types(options: JobOptions) -> list[str]:
-    """The kinds of exports that a job is made for; snapshots are for diffs."""
-    diffs = ["diff"] if options.policy.snapshots is not None else []
-    return [export.type for export in options.exports] + diffs
 
 
 def _source(call: JobCall) -> Source:

@@ -1,14 +1,21 @@
-"""Profiles: named sets of defaults for whatever the call for a job leaves open."""
+"""What a call for a job leaves open: defaults of its profile, and what its exports need of each item."""
 
+from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
+import msgspec
 from msgspec import Struct
 
+from scrapeyard.builtin import PAGE
+from scrapeyard.builtin.pages.port import DEFAULT
 from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.jobs.calls import ExportCall, Follow, JobCall, JobOptions, SitemapChoice
 from scrapeyard.gateway.jobs.policies import JobPolicyCall
+from scrapeyard.inputs.source import Shape, Source
+from scrapeyard.model import Scraper
 from scrapeyard.model.export import ITEMS_SINK
 from scrapeyard.model.webhook import ITEM_ENDED, Webhook
+from scrapeyard.results.exports.columns import PARTS_OF
 from scrapeyard.settings import SinkSettings
 
 
@@ -81,3 +88,26 @@ def sinks_of(options: JobOptions, known: SinkSettings, webhook: Webhook | None) 
             raise BadRequest(f"sinks: there is no sink {name}; GET /api/sinks lists those that there are")
     chosen = known.default if options.sinks is None else tuple(dict.fromkeys(options.sinks))
     return (*chosen, ITEMS_SINK) if webhook is not None and ITEM_ENDED in webhook.events else chosen
+
+
+AnySource = TypeVar("AnySource", bound=Source)
+
+
+def extracting(source: AnySource, scraper: Scraper, types: Iterable[str]) -> AnySource:
+    """The source, with every item asking `builtin/page` for what these exports show. A call that gives `include` itself
+    decides; other scrapers return what they return."""
+    return msgspec.structs.replace(source, shape=with_parts(source.shape, scraper, types))
+
+
+def with_parts(shape: Shape, scraper: Scraper, types: Iterable[str]) -> Shape:
+    """The same for a shape."""
+    more = [part for kind in types for part in PARTS_OF.get(kind, ()) if part not in DEFAULT]
+    if scraper.ref.id != PAGE or not more or not shape.input.keys().isdisjoint(("formats", "include")):
+        return shape
+    return msgspec.structs.replace(shape, input={**shape.input, "include": [*DEFAULT, *dict.fromkeys(more)]})
+
+
+def export_types(options: JobOptions) -> list[str]:
+    """The kinds of exports that a job is made for; snapshots are for diffs."""
+    diffs = ["diff"] if options.policy.snapshots is not None else []
+    return [export.type for export in options.exports] + diffs
