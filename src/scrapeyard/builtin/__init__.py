@@ -15,6 +15,8 @@ ECHO = "builtin/echo"
 MAP = "builtin/map"
 ACTIONS = "builtin/actions"
 REPLAY = "builtin/replay"
+SEARCH = "builtin/search"
+"""Where there is an outside engine for it."""
 DOCUMENT = "builtin/document"
 """A page, steps, data and a summary in one visit."""
 

@@ -17,9 +17,11 @@ from scrapeyard.builtin import (
     PAGE,
     PRODUCT,
     REPLAY,
+    SEARCH,
     SELECT,
     listing,
     scrapers,
+    searching,
     selecting,
 )
 from scrapeyard.builtin.documenting import DOCUMENT_INPUT, DOCUMENT_OUTPUT
@@ -157,6 +159,20 @@ def make_document(run: Run) -> Builtin:
         policy=_ONCE,
     )
     return Builtin(scraper=described, run=run)
+
+
+def make_search() -> Builtin:
+    """`builtin/search`. A search may cost money, so it is repeated only if the call asks for it."""
+    described = _described(
+        SEARCH,
+        name="Search",
+        description="A web search by the outside engine: addresses, titles and descriptions.",
+        input_schema=searching.SEARCH_INPUT,
+        output_schema=searching.SEARCH_OUTPUT,
+        limits=_BROWSER_LIMITS,
+        policy=_ONCE,
+    )
+    return Builtin(scraper=described, run=searching.run_search)
 
 
 def make_map(run: Run) -> Builtin:

@@ -10,6 +10,7 @@ from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.engines.browser.port import ContextOptions, Perform
 from scrapeyard.engines.browser.widgets import no_captchas
 from scrapeyard.engines.models.port import ModelAnswer, ModelFailed, Question
+from scrapeyard.engines.solver.port import SearchHits, SearchQuestion
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, RunProgress
 
@@ -23,6 +24,8 @@ SolveWidget = Callable[[Perform, int, float | None], Awaitable[str]]
 """Solves the captcha of a tab, with seconds for a click to be enough; its token. Raises FetchFailed."""
 Ask = Callable[[Question], Awaitable[ModelAnswer]]
 """Asks a model within the run's budgets. Raises ModelFailed."""
+Search = Callable[[SearchQuestion], Awaitable[SearchHits]]
+"""Asks an outside engine for a web search. Raises FetchFailed."""
 Run = Callable[["Services", dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
@@ -50,6 +53,12 @@ async def _ask_nobody(_question: Question) -> ModelAnswer:
     raise ModelFailed("no_model", "there is no model here; set ai.providers")
 
 
+async def search_nowhere(_question: SearchQuestion) -> SearchHits:
+    """A search where there is no engine for it. Raises FetchFailed."""
+    words = 'there is no search engine here; set escalation.solver to "firecrawl" and escalation.solver_url'
+    raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, words)
+
+
 def _no_room(_provider: str, _model: str) -> int:
     return 0
 
@@ -66,6 +75,7 @@ class Services(Struct, frozen=True, kw_only=True):
     ask: Ask = _ask_nobody
     room: Callable[[str, str], int] = _no_room
     """Characters that a question to the model of a provider may have; 0: there is none."""
+    search: Search = search_nowhere
     client: str = ""
     """On whose behalf it runs."""
 

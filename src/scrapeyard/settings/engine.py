@@ -110,7 +110,8 @@ class EscalationSettings(Section):
         True, description="Whether a browser is tried where plain HTTP is blocked or finds no content."
     )
     solver: Literal["flaresolverr", "firecrawl"] = Field(
-        "flaresolverr", description="What the solver at `solver_url` speaks: FlareSolverr, or Firecrawl's `/v2/scrape`."
+        "flaresolverr",
+        description="What the solver at `solver_url` speaks: FlareSolverr, or Firecrawl: `/v2/scrape`, `/v2/search`.",
     )
     solver_url: str = Field(
         "", description="The solver, e.g. http://127.0.0.1:8191 for FlareSolverr; empty: our own browser, if any."
@@ -120,13 +121,20 @@ class EscalationSettings(Section):
         0,
         ge=0,
         le=10**9,
-        description="Maximum pages that one worker asks a Firecrawl server for in a day (UTC); 0: no limit.",
+        description="Maximum pages and searches that one worker asks Firecrawl for in a day (UTC); 0: no limit.",
     )
-    solver_seconds: float = Field(60, gt=0, le=600, description="Maximum seconds the solver may take for one page.")
+    solver_seconds: float = Field(
+        60, gt=0, le=600, description="Maximum seconds the solver may take for one page or search."
+    )
     solver_concurrency: int = Field(2, ge=1, le=100, description="Pages the solver works on at once for one worker.")
     remember_seconds: float = Field(
         86_400, gt=0, description="Seconds that the route which worked at a site is remembered."
     )
+
+    @property
+    def searches(self) -> bool:
+        """Whether there is an outside engine that can be asked for a web search."""
+        return self.solver == "firecrawl" and bool(self.solver_url)
 
     @field_validator("solver_url")
     @classmethod

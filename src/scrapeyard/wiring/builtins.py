@@ -3,7 +3,7 @@
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from scrapeyard.builtin import DOCUMENT, EXTRACT, MAP
+from scrapeyard.builtin import DOCUMENT, EXTRACT, MAP, SEARCH
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.processes import ProcessExtractor
@@ -15,6 +15,7 @@ from scrapeyard.builtin.registry import (
     make_document,
     make_extract,
     make_map,
+    make_search,
 )
 from scrapeyard.builtin.services import Run, Services, with_fetch
 from scrapeyard.engines.http.site import Sites
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
     from scrapeyard.wiring.engine import Up
 
 
-def all_builtins(extractor: Extractor | None = None, extract: Run | None = None) -> dict[str, Builtin]:
+def all_builtins(
+    extractor: Extractor | None = None, extract: Run | None = None, *, searches: bool = False
+) -> dict[str, Builtin]:
     """By id. Without an extractor they read pages in a thread; a worker's read them in processes. `extract` is the code
-    of `builtin/extract`; None: one that has no patterns and the default settings."""
+    of `builtin/extract`; None: one that has no patterns and the default settings. `searches`: whether there is an
+    engine for `builtin/search`."""
     reader = extractor or ThreadExtractor()
     run_extract = extract or lazy_ladder(reader, Settings())
 
@@ -50,6 +54,7 @@ def all_builtins(extractor: Extractor | None = None, extract: Run | None = None)
         EXTRACT: make_extract(run_extract),
         DOCUMENT: make_document(run_document),
         MAP: make_map(with_fetch(run_map)),
+        **({SEARCH: make_search()} if searches else {}),
     }
 
 
@@ -61,7 +66,7 @@ async def start_builtins(settings: Settings, store: Store, up: "Up") -> tuple[di
     await up(drift.start, drift.stop)
     book, extract = make_ladder(extractor, settings, store.patterns, drift)
     await up(book.start, book.stop)
-    return all_builtins(extractor, extract), drift
+    return all_builtins(extractor, extract, searches=settings.escalation.searches), drift
 
 
 def make_ladder(

@@ -26,7 +26,7 @@ def make_catalogue(settings: Settings, home: Path | None = None) -> SourcedCatal
     return SourcedCatalogue(
         make_sources(settings, home),
         home / "scrapers",
-        {name: builtin.scraper for name, builtin in all_builtins().items()},
+        {name: builtin.scraper for name, builtin in all_builtins(searches=settings.escalation.searches).items()},
         make_terms(settings),
         Upkeep(
             refresh_seconds=repository.refresh_seconds,

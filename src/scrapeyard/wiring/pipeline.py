@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from scrapeyard.builtin.services import Search, search_nowhere
 from scrapeyard.engines.browser.engine import ChooseExit
 from scrapeyard.engines.browser.found import find_browser, find_light
 from scrapeyard.engines.browser.pages import BrowserPages, EngineChoice
@@ -86,12 +87,14 @@ class Engine:
         meters: Meters | None = None,
         counted: FetchMetrics | None = None,
         models: Models | None = None,
+        search: Search = search_nowhere,
     ) -> None:
         """`parts` are stopped in their order, after the cache and before the ways. `browsers` None: there are none."""
         self.browsers = browsers
         self.meters = meters
         self.models = models
         """None: this engine asks none."""
+        self.search = search
         self.names = tuple(names)
         """The engines that a worker tells it has."""
         self._sites = sites
@@ -160,6 +163,7 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine, metrics: Me
     has_browser, has_light = not find_browser(settings.browser).missing, not find_light(settings.browser).missing
     browsers = _browsers(settings, shared, budgets, choose_exit) if has_browser or has_light else None
     pages = BrowserPages(browsers, budgets=budgets, meters=shared.meters) if browsers is not None else None
+    solver = _solver(settings, dns, browsers if has_browser else None)
     ways = Ways(
         EngineChoice(metered, pages, find_light(settings.browser).missing),
         settings.escalation,
@@ -167,7 +171,7 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine, metrics: Me
         pools=shared.pools,
         profile=settings.http.profile,
         default_pool=settings.proxies.default,
-        solver=_solver(settings, dns, browsers if has_browser else None),
+        solver=solver,
         budgets=budgets,
         browser=has_browser,
     )
@@ -190,6 +194,7 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine, metrics: Me
         meters=shared.meters,
         counted=FetchMetrics(metrics, settings.telemetry.site_classes),
         models=models,
+        search=solver.search if isinstance(solver, FirecrawlSolver) else search_nowhere,
     )
 
 

@@ -353,6 +353,7 @@ class Platform:
             browser_contexts=settings.browser.contexts_per_run,
             captchas=captchas,
             models=base.engine.models,
+            search=base.engine.search,
             live=live,
             meters=base.engine.meters,
             runs=base.store.runs,

@@ -1,10 +1,11 @@
-"""Firecrawl as an outside engine: a server that the operator set up or pays for brings pages that nothing here gets."""
+"""Firecrawl as an outside engine: a server that the operator set up or pays for brings pages that nothing here gets,
+and searches the web."""
 
 import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -17,7 +18,8 @@ from scrapeyard.engines.http.dns import GuardedDns
 from scrapeyard.engines.http.failures import WREQ_ERRORS
 from scrapeyard.engines.http.url import Target, parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy
-from scrapeyard.engines.solver.port import Solved, SolverAway
+from scrapeyard.engines.solver.port import SearchHits, SearchQuestion, Solved, SolverAway
+from scrapeyard.engines.solver.searching import MAX_SEARCH_BYTES, SEARCH_DECODER, checked_hits
 from scrapeyard.errors import FetchFailed, SettingsInvalid
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import EscalationSettings
@@ -55,11 +57,12 @@ class _Answer(Struct, frozen=True):
 
 
 _DECODER: Final = msgspec.json.Decoder(_Answer, strict=False)
+_Decoded = TypeVar("_Decoded")
 
 
 class FirecrawlSolver:
-    """A Solver that asks a Firecrawl-compatible server. It gives no clearance: each page is asked for again. The server
-    opens pages at its own address, so a proxy of ours is not used."""
+    """A Solver and a Searcher that asks a Firecrawl-compatible server. It gives no clearance: each page is asked for
+    again. The server opens pages at its own address, so a proxy of ours is not used."""
 
     def __init__(
         self,
@@ -110,6 +113,25 @@ class FirecrawlSolver:
         await self._passes(parse_target(answer.metadata.url or target.url), caller)
         return Solved(response=self._page(answer, target, (time.perf_counter() - began) * 1000), clearance=None)
 
+    async def search(self, question: SearchQuestion) -> SearchHits:
+        """As `Searcher`."""
+        self._count()
+        words = f"the search engine at {self._named} "
+        try:
+            async with asyncio.timeout(min(question.timeout / 1000, self._settings.solver_seconds)), self._free:
+                asked = msgspec.json.encode(question)
+                status, answer = await self._say("search", asked, SEARCH_DECODER, MAX_SEARCH_BYTES)
+        except TimeoutError:
+            raise FetchFailed(ExitReason.FETCH_TIMEOUT, words + "did not answer in time") from None
+        except SolverAway as error:
+            raise FetchFailed(ExitReason.FETCH_CONNECT, f"{error.message}, so nothing is found") from None
+        except FetchFailed as error:
+            raise FetchFailed(ExitReason.FETCH_PROTOCOL, words + "breaks off or answers too much") from error
+        if status != 200 or not answer.success:
+            words += f"refuses the search with {status}: {self._shown(answer.error)}"
+            raise FetchFailed(ExitReason.FETCH_STATUS, words, site_status=status)
+        return checked_hits(answer, question.limit)
+
     async def healthy(self) -> bool:
         """Whether it answers anything: it has no call for this that costs nothing."""
         try:
@@ -138,30 +160,45 @@ class FirecrawlSolver:
         words: dict[str, Any] = {"url": target.url, "formats": ["rawHtml"], "onlyMainContent": False, "maxAge": 0}
         words |= {"timeout": max(1000, int(seconds * 1000)), "proxy": "auto"}
         words |= {"headers": request.headers} if request.headers else {}
-        answer = await self._say(words)
+        _status, answer = await self._say("scrape", msgspec.json.encode(words), _DECODER, 2 * self._max_bytes)
         if answer.success and answer.data is not None:
             return answer.data
         reason = _REASONS.get(answer.code, ExitReason.FETCH_CAPTCHA)
-        raise FetchFailed(reason, f"Firecrawl did not bring {target.host}", host=target.host, cause=answer.error[:500])
+        raise FetchFailed(
+            reason, f"Firecrawl did not bring {target.host}", host=target.host, cause=self._shown(answer.error)
+        )
 
-    async def _say(self, words: dict[str, Any]) -> _Answer:
+    async def _say(
+        self, call: str, body: bytes, decoder: msgspec.json.Decoder[_Decoded], limit: int
+    ) -> tuple[int, _Decoded]:
+        """The status and the answer of a call of the second version. Raises SolverAway."""
         headers = {"content-type": "application/json", "accept": "application/json"}
         if key := self._settings.solver_key.get_secret_value():
             headers["authorization"] = f"Bearer {key}"
-        place = f"{self._place.url.rstrip('/')}/v2/scrape"
+        place = f"{self._place.url.rstrip('/')}/v2/{call}"
         try:
-            response = await self._made().request(Method.POST, place, headers=headers, body=msgspec.json.encode(words))
+            response = await self._made().request(Method.POST, place, headers=headers, body=body)
             status = response.status.as_int()
-            answer = _DECODER.decode(await read_wire(self._place, status, response, 2 * self._max_bytes))
+            raw = await read_wire(self._place, status, response, limit)
+            if status in (401, 402, 403, 429):
+                log.warning("solver.away", error=f"status {status}")
+                words = f"{status}: {self._shown(_reason(raw))}; check escalation.solver_key"
+                raise SolverAway(f"Firecrawl at {self._named} refuses us with {words}")
+            return status, decoder.decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise SolverAway(f"{self._place.host}:{self._place.port} does not speak Firecrawl's protocol") from None
+            raise SolverAway(f"{self._named} does not speak Firecrawl's protocol") from None
         except WREQ_ERRORS as error:
             log.warning("solver.away", error=type(error).__name__)
-            raise SolverAway(f"Firecrawl at {self._place.host}:{self._place.port} does not answer") from None
-        if status in (401, 402, 403, 429):
-            log.warning("solver.away", error=f"status {status}")
-            raise SolverAway(f"Firecrawl refuses us with {status}: {answer.error[:200]}; check escalation.solver_key")
-        return answer
+            raise SolverAway(f"Firecrawl at {self._named} does not answer") from None
+
+    @property
+    def _named(self) -> str:
+        return f"{self._place.host}:{self._place.port}"
+
+    def _shown(self, words: str) -> str:
+        """What the server says, without our key, which some repeat."""
+        key = self._settings.solver_key.get_secret_value()
+        return (words.replace(key, "***") if key else words)[:500]
 
     def _made(self) -> Client:
         if self._client is None:
@@ -184,6 +221,14 @@ class FirecrawlSolver:
             way="solver",
             strategy="solver",
         )
+
+
+def _reason(raw: bytes) -> str:
+    """Why a call is refused, if the answer says so."""
+    try:
+        return _DECODER.decode(raw).error
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
 
 
 def _utf8(content_type: str) -> str:

@@ -1,5 +1,6 @@
 """A solver passes a challenge with a browser of its own; the clearance it gets lets plain HTTP pass after it."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -108,3 +109,70 @@ class Solver(Protocol):
 
     async def healthy(self) -> bool:
         """Whether it answers now. For health pages, not for deciding."""
+
+
+class SearchQuestion(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A web search, as it is asked of a Firecrawl server."""
+
+    query: str
+    limit: int
+    """Results of each source."""
+    timeout: int
+    """Milliseconds."""
+    sources: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    include_domains: Sequence[str] = ()
+    exclude_domains: Sequence[str] = ()
+    tbs: str = ""
+    """How old results may be, such as `qdr:d`."""
+    location: str = ""
+    country: str = ""
+
+
+class WebHit(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A page that was found."""
+
+    url: str
+    title: str | None = None
+    description: str | None = None
+    position: int | None = None
+    category: str | None = None
+
+
+class NewsHit(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An article that was found."""
+
+    url: str
+    title: str | None = None
+    snippet: str | None = None
+    date: str | None = None
+    image_url: str | None = None
+    position: int | None = None
+    category: str | None = None
+
+
+class ImageHit(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A picture that was found, and the page that it stands on."""
+
+    url: str
+    title: str | None = None
+    image_url: str | None = None
+    image_width: int | None = None
+    image_height: int | None = None
+    position: int | None = None
+
+
+class SearchHits(Struct, frozen=True, kw_only=True):
+    """What was found, by source. Every `url` and `image_url` is an http address."""
+
+    web: tuple[WebHit, ...] = ()
+    news: tuple[NewsHit, ...] = ()
+    images: tuple[ImageHit, ...] = ()
+
+
+class Searcher(Protocol):
+    """An outside engine for web searches."""
+
+    async def search(self, question: SearchQuestion) -> SearchHits:
+        """Ask once, within the question's timeout. Raises FetchFailed: fetch_timeout, fetch_connect (it is away),
+        fetch_status (it refuses), fetch_protocol (no answer of a search engine), fetch_budget."""

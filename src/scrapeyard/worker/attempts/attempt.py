@@ -291,6 +291,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             solve_widget=lambda *given: self._browsing().solve_in(*given),
             ask=self._ask,
             room=self._room,
+            search=self.parts.search,
             client=self.plan.caller.client,
         )
 

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin.registry import Builtin
+from scrapeyard.builtin.services import Search, search_nowhere
 from scrapeyard.engines.browser.port import BrowserEngine
 from scrapeyard.engines.budget.meters import Meters
 from scrapeyard.engines.captcha.port import CaptchaEngine
@@ -45,6 +46,7 @@ class AttemptParts(Struct, frozen=True, kw_only=True):
     """None: nothing solves captchas."""
     models: ModelEngine | None = None
     """None: nothing asks models."""
+    search: Search = search_nowhere
     live: LiveViews | None = None
     """Lets people watch the pages of runs; None: nobody can."""
     meters: Meters | None = None
