@@ -14,7 +14,7 @@ from scrapeyard.engines.port import Caller
 from scrapeyard.gateway.app import DOORS
 from scrapeyard.gateway.auth.credentials import unauthenticated
 from scrapeyard.model.identity import ClientBudget, ClientLimits, Identity, Role
-from scrapeyard.settings import GatewaySettings, Settings
+from scrapeyard.settings import EscalationSettings, GatewaySettings, Settings
 from tests.integration.gateway_stand import Stand, open_stand
 
 URL = "https://shop.example/p/1"
@@ -35,6 +35,8 @@ WORK = [
     Work("firecrawl", "/v2/crawl", {"url": URL}),
     Work("firecrawl", "/v1/batch/scrape", {"urls": [URL]}),
     Work("firecrawl", "/v2/extract", {"urls": [URL], "prompt": "the price"}),
+    Work("firecrawl", "/v1/search", {"query": "a lamp"}),
+    Work("firecrawl", "/v2/search", {"query": "a lamp", "scrapeOptions": {"formats": ["markdown"]}}),
     Work("flaresolverr", "/v1", {"cmd": "request.get", "url": URL}),
     Work("scrapyd", "/schedule.json", {"project": "shop", "spider": "product", "url": URL}),
     Work(
@@ -62,7 +64,8 @@ class Callers:
 
 @pytest.fixture
 async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
-    async with open_stand(tmp_path, Settings(gateway=GatewaySettings(max_body_mb=0.1))) as opened:
+    engine = EscalationSettings(solver="firecrawl", solver_url="http://127.0.0.1:9")
+    async with open_stand(tmp_path, Settings(gateway=GatewaySettings(max_body_mb=0.1), escalation=engine)) as opened:
         opened.gateway.authenticator._kinds = (Callers(),)
         yield opened
 
@@ -270,6 +273,34 @@ async def test_sessions_of_flaresolverr_belong_to_their_client(stand: Stand) -> 
     assert (await say("client", cmd="sessions.destroy", session="one"))["status"] == "ok"
     assert "one" not in (await say("client", cmd="sessions.list"))["sessions"]
     assert (await stand.client.get("/health")).json() == {"status": "ok"}
+
+
+SEARCHES = [
+    ({"query": ""}, "at least 1 character"),
+    ({"query": "x", "limit": 101}, "less than or equal to 100"),
+    ({"query": "x", "limit": 21, "scrapeOptions": {}}, "at most 20 results"),
+    ({"query": "x", "scrapeOptions": {"formats": ["branding"]}}, "there is no reader of brands"),
+    ({"query": "x", "sources": ["alexandria"]}, "'web', 'news' or 'images'"),
+    ({"query": "x", "filter": "y"}, "not available here"),
+    ({"query": "x", "enterprise": ["zdr"]}, "not available here"),
+]
+
+
+@pytest.mark.parametrize(("body", "words"), SEARCHES, ids=lambda given: str(given)[:60])
+async def test_a_search_that_cannot_be_asked(stand: Stand, body: dict[str, Any], words: str) -> None:
+    answer = await stand.client.post("/v2/search", json=body, headers={"X-API-Key": "client"})
+    assert (answer.status_code, answer.json()["success"]) == (400, False)
+    assert words in answer.json()["error"]
+    assert await started(stand) == 0
+
+
+async def test_a_search_without_an_outside_engine(tmp_path: Path) -> None:
+    flaresolverr = EscalationSettings(solver_url="http://127.0.0.1:9")
+    async with open_stand(tmp_path, Settings(escalation=flaresolverr)) as stand:
+        for version in ("v1", "v2"):
+            answer = await stand.client.post(f"/{version}/search", json={"query": "x"})
+            assert (answer.status_code, answer.json()["code"]) == (404, "NOT_FOUND")
+            assert 'escalation.solver to "firecrawl"' in answer.json()["error"]
 
 
 async def test_a_door_that_is_not_open_is_no_path(tmp_path: Path) -> None:

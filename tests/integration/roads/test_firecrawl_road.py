@@ -28,6 +28,7 @@ from scrapeyard.errors import FetchFailed
 from scrapeyard.settings import EscalationSettings, HttpSettings
 from tests.leaks import PATIENCE, until
 from tests.programs import ROOT, Embedded, Yard
+from tests.services.firecrawl import KEY, SearchServer, serving
 from tests.services.models import ModelServer
 from tests.services.static_site import StaticSite
 
@@ -60,7 +61,6 @@ REFUSED_V2: dict[str, Callable[[Any], Any]] = {
     "run_monitor": lambda each: each.run_monitor("x"),
     "update_monitor": lambda each: each.update_monitor("x", name="y"),
     "crawl_params_preview": lambda each: each.crawl_params_preview("http://a.example/", "x"),
-    "search": lambda each: each.search("x"),
     "developer_search": lambda each: each.developer_search("x"),
     "gov_search": lambda each: each.gov_search("x"),
     "search_papers": lambda each: each.search_papers("x"),
@@ -77,7 +77,6 @@ REFUSED_V1 = frozenset(
     {
         *("async_deep_research", "check_deep_research_status", "deep_research"),
         *("async_generate_llms_text", "check_generate_llms_text_status", "generate_llms_text"),
-        *("search",),
     }
 )
 
@@ -98,9 +97,20 @@ def _seen(lines: list[str]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def yard(nothing_left: None, model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+def engine() -> Iterator[SearchServer]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def yard(
+    nothing_left: None, model: ModelServer, engine: SearchServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Yard]:
     file = tmp_path_factory.mktemp("settings") / "scrapeyard.toml"
-    file.write_text(f'[[ai.providers]]\nname = "main"\nurl = "{model.url}"\nmodel = "m1"\n')
+    file.write_text(
+        f'[[ai.providers]]\nname = "main"\nurl = "{model.url}"\nmodel = "m1"\n'
+        f'[escalation]\nsolver = "firecrawl"\nsolver_url = "{engine.url}"\nsolver_key = "{KEY}"\n'
+    )
     with Embedded({"SCRAPEYARD_CONFIG": str(file)}) as yard:
         yield yard
         assert not list(yard.errors())
@@ -252,6 +262,53 @@ def test_crawls_and_batches(v2: FirecrawlClient, shop: str) -> None:
     assert v2.cancel_crawl(started.id) is False, "it has ended"
 
 
+def test_a_search(v2: FirecrawlClient, engine: SearchServer) -> None:
+    page = {"url": "https://a.example/1", "title": "One", "description": "First", "position": 1}
+    article = {"url": "https://a.example/2", "title": "Two", "snippet": "S", "imageUrl": "https://a.example/2.png"}
+    picture = {"url": "https://a.example/3", "imageUrl": "https://a.example/3.png", "imageWidth": 9, "imageHeight": 8}
+    engine.body = {"success": True, "data": {"web": [page], "news": [article], "images": [picture]}, "creditsUsed": 2}
+    asked = {"limit": 3, "tbs": "qdr:d", "location": "Berlin", "country": "DE", "categories": ["pdf"]}
+    domains = {"include_domains": ["a.example"]}
+    found = v2.search("aurora lamp", sources=["web", "news", "images"], timeout=50_000, **asked, **domains)
+    assert found.web
+    assert found.news
+    assert found.images
+    assert found.web[0].model_dump(exclude_none=True) == page
+    assert (found.news[0].snippet, found.news[0].image_url) == ("S", article["imageUrl"])
+    assert (found.images[0].image_url, found.images[0].image_width) == (picture["imageUrl"], 9)
+    told = {"path": "/v2/search", "key": f"Bearer {KEY}", "query": "aurora lamp", "timeout": 50_000, **asked}
+    sources = ["web", "news", "images"]
+    assert engine.asked.pop() == {**told, "sources": sources, "includeDomains": ["a.example"]}
+
+
+def test_pages_of_a_search(yard: Yard, v2: FirecrawlClient, engine: SearchServer, shop: str) -> None:
+    """They are fetched here. One that cannot be had is a result without a page."""
+    urls = [f"{shop}/product/1", shop.replace("http:", "https:"), f"{shop}/product/2"]
+    engine.body = {"success": True, "data": {"web": [{"url": url, "title": "T"} for url in urls]}}
+    count = len(engine.asked)
+    first, away, third = v2.search("lamp", scrape_options=ScrapeOptions(formats=["markdown"])).web or []
+    assert "Aurora Lamp" in (first.markdown or "")
+    assert third.metadata_typed.title
+    assert away.model_dump(exclude_none=True) == {"url": urls[1], "title": "T"}
+    assert [each["path"] for each in engine.asked[count:]] == ["/v2/search"], "pages are not asked of the engine"
+    v1 = V1FirecrawlApp(api_key="any", api_url=yard.urls[0])
+    told = v1.search("lamp", limit=2, scrape_options=V1ScrapeOptions(formats=["links"])).data
+    assert [each["url"] for each in told] == urls[:2]
+    assert told[0]["links"]
+    assert told[1]["metadata"]["error"]
+
+
+def test_a_search_that_the_engine_refuses(v2: FirecrawlClient, engine: SearchServer) -> None:
+    engine.status, engine.body = 402, {"success": False, "error": f"no credits for {KEY}"}
+    try:
+        with pytest.raises(FirecrawlError, match="refuses us with 402: no credits for") as told:
+            v2.search("lamp")
+    finally:
+        engine.status = 200
+    assert KEY not in str(told.value)
+    assert engine.url.removeprefix("http://") in str(told.value), "whose fault it is"
+
+
 def test_watching(v2: FirecrawlClient, shop: str) -> None:
     batch = v2.start_batch_scrape([f"{shop}/product/{number}" for number in range(1, 4)], formats=["links"])
     done, seen = Event(), list[str]()
@@ -346,8 +403,6 @@ def test_the_first_version(yard: Yard, shop: str) -> None:
     assert v1.crawl_url(f"{shop}/", limit=2, poll_interval=1).completed == 2
     many = v1.batch_scrape_urls([f"{shop}/product/1"], formats=["links"], poll_interval=1)
     assert (many.status, len(many.data)) == ("completed", 1)
-    with pytest.raises(Exception, match=NOT_HERE):
-        v1.search("x")
 
 
 async def test_our_own_door_as_an_outside_engine(yard: Yard, shop: str) -> None:
@@ -435,9 +490,10 @@ do {
 const cancelled = await firecrawl.cancelCrawl(slow.id);
 const first = await firecrawl.v1.scrapeUrl(`${shop}/product/1`, { formats: ["markdown"] });
 const firstMap = await firecrawl.v1.mapUrl(`${shop}/`, { limit: 5 });
+const search = await firecrawl.search("x");
 let refused = "";
 try {
-  await firecrawl.search("x");
+  await firecrawl.startAgent({ prompt: "x" });
 } catch (error) {
   refused = error.message;
 }
@@ -446,7 +502,7 @@ console.log(JSON.stringify({
   title: page.metadata.title, crawl: [crawl.status, crawl.data.length], batch: [batch.status, batch.data.length],
   map: map.links.length, active: active.success, errors: errors.errors.length, credits: credits.remainingCredits > 0,
   queue: queue.jobsInQueue >= 0, first: first.success, firstMap: firstMap.links.length, refused,
-  watched, faults, running: [running.status, running.data.length], cancelled,
+  search: search.web[0].url, watched, faults, running: [running.status, running.data.length], cancelled,
 }));
 """
 INTERNAL_JS = frozenset(
@@ -458,7 +514,7 @@ INTERNAL_JS = frozenset(
 """Of the client itself, not of its API."""
 
 
-def test_the_client_for_node(yard: Yard, shop: str, tmp_path: Path) -> None:
+def test_the_client_for_node(yard: Yard, engine: SearchServer, shop: str, tmp_path: Path) -> None:
     if not shutil.which("node") or not shutil.which("npm"):
         pytest.skip("node and npm are not there")
     root = subprocess.run(["npm", "root", "-g"], capture_output=True, text=True, check=True, timeout=PATIENCE)
@@ -466,6 +522,7 @@ def test_the_client_for_node(yard: Yard, shop: str, tmp_path: Path) -> None:
     if not place.exists():
         pytest.skip("npm install -g @mendable/firecrawl-js is needed")
     (tmp_path / "program.mjs").write_text(PROGRAM)
+    engine.body = {"success": True, "data": {"web": [{"url": "https://a.example/1"}]}}
     words = ["node", *_websockets(), str(tmp_path / "program.mjs"), yard.urls[0], shop, str(place)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
@@ -483,6 +540,7 @@ def test_the_client_for_node(yard: Yard, shop: str, tmp_path: Path) -> None:
         "queue": True,
         "first": True,
         "firstMap": 5,
+        "search": "https://a.example/1",
         "watched": 2,
         "faults": [],
         "running": ["scraping", 1],

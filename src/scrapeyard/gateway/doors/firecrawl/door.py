@@ -12,6 +12,7 @@ from scrapeyard.gateway.doors.firecrawl.errors import invalid, refusal
 from scrapeyard.gateway.doors.firecrawl.jobs import JobMaking
 from scrapeyard.gateway.doors.firecrawl.pages import Pages
 from scrapeyard.gateway.doors.firecrawl.progress import JobProgress
+from scrapeyard.gateway.doors.firecrawl.search import Searches
 from scrapeyard.gateway.doors.firecrawl.usage import concurrency, queue_status, usage
 from scrapeyard.settings import Settings
 
@@ -27,7 +28,8 @@ NOT_HERE: Final = {
     "deep-research": "there is no research agent",
     "llmstxt": "there is no generator of llms.txt; crawl the site with the format markdown",
     "params-preview": "options of crawls are not made from a prompt",
-    "search": "there is no search engine; set one up outside and scrape its pages",
+    "search": 'only POST /search is, where a Firecrawl server is asked: set escalation.solver to "firecrawl" and '
+    "escalation.solver_url",
 }
 """By a part of the path: what there is instead."""
 
@@ -53,6 +55,8 @@ class FirecrawlDoor:
             ("GET", "team/queue-status", queue_status),
             ("GET", "concurrency-check", concurrency),
         )
+        if settings.escalation.searches:
+            routes = (*routes, ("POST", "search", Searches(settings.gateway.max_wait_seconds).search))
         self._routes = tuple((method, re.compile(pattern), handler) for method, pattern, handler in routes)
 
     def takes(self, method: str, path: str) -> bool:

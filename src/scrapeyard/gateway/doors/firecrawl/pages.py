@@ -1,4 +1,4 @@
-"""Firecrawl's calls that are answered with pages: scrape, map, search."""
+"""Firecrawl's calls that are answered with pages: scrape and map."""
 
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -69,6 +69,52 @@ async def tracked(call: DoorCall, wish: DocumentWish) -> Tracking | None:
     return Tracking(tag=wish.track.tag or "", client=client, modes=tuple(wish.track.modes))
 
 
+async def scraped(
+    call: DoorCall,
+    url: str,
+    options: FirecrawlOptions,
+    wish: DocumentWish,
+    *,
+    seconds: float,
+    headers: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """The document of one page, within so many seconds. Raises ApiRefused or BadRequest."""
+    track = await tracked(call, wish)
+    changes = None if track is None else TrackedPages(call, track)
+    if changes is not None:
+        await changes.find([url])  # before this scrape is one of them
+    given = {"url": url, **wish.input, "note": note_of(wish, options, track)}
+    run = await finished(call, DOCUMENT, given, seconds=seconds, policy=wish.policy, headers=headers)
+    shown = document(run["result"], run["input"]["note"], await files_of(call, run["artifacts"]), run["id"])
+    if changes is not None:
+        shown["changeTracking"] = await changes.change(url, run["result"])
+    return shown
+
+
+async def finished(
+    call: DoorCall,
+    scraper: str,
+    given: dict[str, Any],
+    *,
+    seconds: float,
+    policy: dict[str, Any] | None = None,
+    headers: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """A run that succeeded within so many seconds. Raises ApiRefused or BadRequest."""
+    asked = {
+        "scraper": scraper,
+        "input": given,
+        "wait": seconds,
+        "on_timeout": "cancel",
+        "on_disconnect": "cancel",
+        "policy": {"timeout_seconds": seconds, **(policy or {})},
+    }
+    run: dict[str, Any] = (await call.api("POST", "/api/scrape", asked, headers=headers)).json()
+    if run["status"] != "succeeded":  # it goes on, or was cancelled: the gateway stops
+        raise BadRequest(f"the scrape has not ended: it is {run['status']}; call again")
+    return run
+
+
 class Pages:
     """Scrapes and maps by `/api/scrape` and `/api/map`."""
 
@@ -83,24 +129,7 @@ class Pages:
         body = ScrapeBody.model_validate(given)
         wish = wanted(body)
         seconds = min(wish.seconds or WAIT[version], self._max_wait)
-        track = await tracked(call, wish)
-        changes = None if track is None else TrackedPages(call, track)
-        if changes is not None:
-            await changes.find([body.url])  # before this scrape is one of them
-        asked = {
-            "scraper": DOCUMENT,
-            "input": {"url": body.url, **wish.input, "note": note_of(wish, body, track)},
-            "wait": seconds,
-            "on_timeout": "cancel",
-            "on_disconnect": "cancel",
-            "policy": {"timeout_seconds": seconds, **wish.policy},
-        }
-        run = (await call.api("POST", "/api/scrape", asked, headers=key_of(call))).json()
-        if run["status"] != "succeeded":  # it goes on, or was cancelled: the gateway stops
-            raise BadRequest(f"the scrape has not ended: it is {run['status']}; call again")
-        shown = document(run["result"], run["input"]["note"], await files_of(call, run["artifacts"]), run["id"])
-        if changes is not None:
-            shown["changeTracking"] = await changes.change(body.url, run["result"])
+        shown = await scraped(call, body.url, body, wish, seconds=seconds, headers=key_of(call))
         return respond({"success": True, "data": shown})
 
     async def map(self, call: DoorCall, version: str) -> Response:
