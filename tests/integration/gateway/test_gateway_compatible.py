@@ -233,6 +233,28 @@ async def test_flaresolverr_tells_what_is_wrong(stand: Stand, body: dict[str, An
     assert {"startTimestamp", "endTimestamp", "version"} <= answer.json().keys()
 
 
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("/crawl.json", {"spider_name": "product", "request": {"url": URL}, "crawl_args": {"url": URL}}),
+        ("/schedule.json", {"project": "shop", "spider": "product", "url": URL, "setting": "LOG_LEVEL=INFO"}),
+    ],
+)
+async def test_a_scraper_that_is_no_scrapy_spider(stand: Stand, path: str, data: dict[str, Any]) -> None:
+    refused = await stand.client.post(path, json=data, headers={"X-API-Key": "client"})
+    assert (refused.status_code, refused.json()["status"]) == (400, "error")
+    assert "shop/product is not a Scrapy spider" in refused.json()["message"]
+    assert "POST /api/scrape" in refused.json()["message"]
+    assert await started(stand) == 0
+
+
+async def test_what_is_wrong_with_the_input_of_a_spider_is_told(stand: Stand) -> None:
+    """Without a word of Scrapy, whatever the scraper is."""
+    data = {"project": "shop", "spider": "product"}
+    refused = await stand.client.post("/schedule.json", json=data, headers={"X-API-Key": "client"})
+    assert '"url" is a required property' in refused.json()["message"]
+
+
 async def test_the_calls_of_prowlarr(stand: Stand) -> None:
     """It gives what FlareSolverr 3 no longer uses: refused, every indexer behind it would fail."""
     agent = {"userAgent": "Mozilla/5.0", "maxTimeout": 1}

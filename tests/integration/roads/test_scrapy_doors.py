@@ -15,7 +15,7 @@ from scrapyd_api import ScrapydAPI
 from scrapyd_client.pyclient import ScrapydClient
 
 from scrapeyard.errors import NotFound
-from scrapeyard.gateway.doors.scrapy.spiders import Spider, find
+from scrapeyard.gateway.doors.scrapy.spiders import Spider, find, names_of
 from tests.integration.cli_stand import Stand
 from tests.leaks import until
 
@@ -114,6 +114,37 @@ def test_a_spider_is_found_by_its_id_and_by_a_name_with_a_slash() -> None:
     assert find(known, "rss/rss-html") == known[1]
     with pytest.raises(NotFound):
         find(known, "gone/rss-html")
+
+
+def test_every_name_that_is_listed_is_found() -> None:
+    """Two scrapers may have one display name, or one the name of another's id, also in an older version only."""
+    names = {
+        "shop/a": ["Price"],
+        "shop/b": ["Lamps", "Price"],
+        "shop/price": ["price", "The prices"],
+        "shop/c": ["Old", "New"],
+        "shop/d": ["Old"],
+        "shop/e": ["rss/html"],
+        "other/a": ["Price"],
+    }
+    known = [
+        Spider(id=spider, name=name, version=f"{number}.0.0")
+        for spider, given in names.items()
+        for number, name in enumerate(given)
+    ]
+    told = names_of(known)
+    assert told == {
+        "shop/a": "a",
+        "shop/b": "b",
+        "shop/price": "The prices",
+        "shop/c": "New",
+        "shop/d": "d",
+        "shop/e": "rss/html",
+        "other/a": "Price",
+    }
+    for spider, name in told.items():
+        of_project = [each for each in known if each.project == spider.partition("/")[0]]
+        assert find(of_project, name) == [each for each in known if each.id == spider][-1]
 
 
 def test_scrapyd_clients_work(stand: Stand, server: str) -> None:

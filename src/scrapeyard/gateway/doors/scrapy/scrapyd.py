@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest, NotFound
 from scrapeyard.gateway.doors.door import ApiRefused, DoorCall
-from scrapeyard.gateway.doors.scrapy.spiders import Spider, find, respond, spiders
+from scrapeyard.gateway.doors.scrapy.spiders import Spider, find, names_of, respond, spiders, start
 from scrapeyard.repository.scrapy.scrapers import slug
 from scrapeyard.settings import Settings
 
@@ -141,7 +141,7 @@ async def _list_spiders(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     found = [each for each in known if not version or version in (each.version, each.label)]
     if not found:
         raise NotFound(f"version '{version}' not found")
-    return {"spiders": sorted({each.name for each in found})}
+    return {"spiders": sorted(names_of(found).values())}
 
 
 async def _of_project(call: DoorCall, project: str) -> list[Spider]:
@@ -158,9 +158,8 @@ async def _schedule(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     given: dict[str, Any] = {name: value for name, value in fields.pairs if name not in _OF_A_CALL}
     if settings := dict(_setting(each) for each in fields.all("setting")):
         given["scrapy"] = {"settings": settings}
-    body = {"scraper": f"{spider.id}@{spider.version}", "input": given, "wait": 0, "priority": _priority(fields)}
-    answer = await call.api("POST", "/api/scrape", body)
-    return {"jobid": answer.json()["id"]}
+    run = await start(call, spider, given, wait=0, priority=_priority(fields))
+    return {"jobid": run["id"]}
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -205,7 +204,7 @@ async def _run(call: DoorCall, job: str, project: str) -> dict[str, Any] | None:
 async def _list_jobs(call: DoorCall, fields: FormFields) -> dict[str, Any]:
     project = fields.get("project")
     known = await _of_project(call, project) if project else await spiders(call)
-    names = {each.id: each.name for each in known}
+    names = names_of(known)
     wanted = list(names)[:_SPIDERS] if project else [""]
     told: dict[str, list[dict[str, Any]]] = {"pending": [], "running": [], "finished": []}
     for scraper in wanted:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.doors.door import ApiRefused, DoorCall
-from scrapeyard.gateway.doors.scrapy.spiders import find, report, respond, spiders
+from scrapeyard.gateway.doors.scrapy.spiders import Spider, find, report, respond, spiders, start
 from scrapeyard.settings import Settings
 
 _PATH: Final = "/crawl.json"
@@ -38,18 +38,17 @@ class ScrapyrtDoor:
             raise BadRequest("Missing required parameter: 'spider_name'")
         given = _input(asked)
         spider = find(await spiders(call), name)
-        run = await self._run(call, {"scraper": f"{spider.id}@{spider.version}", "input": given})
+        run = await self._run(call, spider, given)
         return await _answer(call, name, run)
 
-    async def _run(self, call: DoorCall, body: dict[str, Any]) -> dict[str, Any]:
+    async def _run(self, call: DoorCall, spider: Spider, given: dict[str, Any]) -> dict[str, Any]:
         """The run at its end, also a bad one."""
         try:
-            answer = await call.api("POST", "/api/scrape", {**body, "wait": self._wait})
+            run = await start(call, spider, given, wait=self._wait)
         except ApiRefused as refused:
             if not refused.problem.get("id"):
                 raise
-            answer = await call.api("GET", f"/api/scrape/{refused.problem['id']}")
-        run: dict[str, Any] = answer.json()
+            run = (await call.api("GET", f"/api/scrape/{refused.problem['id']}")).json()
         if "result" not in run:
             words = f"the crawl still runs; look it up at /api/scrape/{run['id']}"
             raise ApiRefused(504, {"code": "wait_timeout", "detail": words})

@@ -1,5 +1,6 @@
 """What both doors share: scrapers by the names that Scrapy's tools have. A site is a project, a task is a spider."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -59,6 +60,47 @@ def find(known: Iterable[Spider], name: str, version: str = "") -> Spider:
     if len(ids := sorted({each.id for each in found})) > 1:
         raise BadRequest(f"several projects have a spider {name}; write one of {', '.join(ids[:20])}")
     return found[-1]
+
+
+def names_of(known: Iterable[Spider]) -> dict[str, str]:
+    """By id: the name by which `find` finds it among those of its project. That is its own, unless it shares that with
+    another; then it is what follows the slash of its id, or the id."""
+    newest, named = {}, defaultdict[tuple[str, str], set[str]](set)
+    for each in known:
+        newest[each.id] = each
+        named[each.project, each.name].add(each.id)
+
+    def is_found(spider: Spider, name: str) -> bool:
+        found = set(named.get((spider.project, name), ()))
+        if "/" not in name and (other := f"{spider.project}/{_slug(name)}") in newest:
+            found.add(other)
+        return found == {spider.id}
+
+    return {
+        each.id: next((name for name in (each.name, each.id.partition("/")[2]) if is_found(each, name)), each.id)
+        for each in newest.values()
+    }
+
+
+async def start(call: DoorCall, spider: Spider, given: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Start a run; it is as the API answers it. Raises ApiRefused, and BadRequest if there is something for Scrapy in
+    the input of a scraper that is not a Scrapy spider."""
+    body = {"scraper": f"{spider.id}@{spider.version}", "input": given, **more}
+    try:
+        run: dict[str, Any] = (await call.api("POST", "/api/scrape", body)).json()
+    except ApiRefused as refused:
+        if refused.code == "bad_input" and "scrapy" in given and not await _takes_scrapy(call, spider):
+            words = f"{spider.id} is not a Scrapy spider, so Scrapy's settings and requests do not reach it"
+            raise BadRequest(f"{words}; call it by POST /api/scrape, or by /schedule.json without setting") from None
+        raise
+    return run
+
+
+async def _takes_scrapy(call: DoorCall, spider: Spider) -> bool:
+    """Whether its input may have what is for Scrapy itself."""
+    told = (await call.api("GET", f"/api/scrapers/{spider.id}", query={"version": spider.version})).json()
+    schema = told["input_schema"] or {}
+    return "scrapy" in schema.get("properties", {}) or schema.get("additionalProperties") is not False
 
 
 def _slug(name: str) -> str:
