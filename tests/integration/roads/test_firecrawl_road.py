@@ -276,7 +276,7 @@ def test_a_search(v2: FirecrawlClient, engine: SearchServer) -> None:
     assert found.web[0].model_dump(exclude_none=True) == page
     assert (found.news[0].snippet, found.news[0].image_url) == ("S", article["imageUrl"])
     assert (found.images[0].image_url, found.images[0].image_width) == (picture["imageUrl"], 9)
-    told = {"path": "/v2/search", "key": f"Bearer {KEY}", "query": "aurora lamp", "timeout": 50_000, **asked}
+    told = {"path": "/v2/search", "key": f"Bearer {KEY}", "query": "aurora lamp", "timeout": 45_000, **asked}
     sources = ["web", "news", "images"]
     assert engine.asked.pop() == {**told, "sources": sources, "includeDomains": ["a.example"]}
 

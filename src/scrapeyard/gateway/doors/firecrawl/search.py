@@ -24,6 +24,10 @@ _AT_ONCE: Final = 4
 """Pages of one search that are scraped at the same time."""
 _MAX_BYTES: Final = 32 * 2**20
 """Bytes of documents in one answer after which no further page is scraped."""
+_OF_THE_ENGINE: Final = 0.9
+"""Share of the time of a search that the engine has, so that its failure is told."""
+_FAILURES: Final = {"fetch_budget": (402, "search_failed"), "fetch_timeout": (504, "wait_timeout")}
+"""By what a search ended with: status and code, where these are not those of every failure."""
 
 
 def _type_of(given: object) -> object:
@@ -83,9 +87,11 @@ class Searches:
         seconds = min(body.timeout / 1000 if body.timeout else _SECONDS, self._max_wait)
         until = time.monotonic() + seconds
         try:
-            run = await finished(call, SEARCH, body.as_input(seconds), seconds=seconds, headers=key_of(call))
+            run = await finished(
+                call, SEARCH, body.as_input(_OF_THE_ENGINE * seconds), seconds=seconds, headers=key_of(call)
+            )
         except ApiRefused as refused:
-            raise _of_the_engine(refused) from None
+            raise of_the_engine(refused) from None
         hits = {source: [_shown(hit) for hit in run["result"][source]] for source in body.sources or ("web",)}
         if wish is not None and options is not None:
             found = FoundPages(call, options, wish, until)
@@ -138,9 +144,9 @@ def _shown(hit: dict[str, Any]) -> dict[str, Any]:
     return {to_camel(name): value for name, value in hit.items() if value is not None}
 
 
-def _of_the_engine(refused: ApiRefused) -> ApiRefused:
+def of_the_engine(refused: ApiRefused) -> ApiRefused:
     """A failure of the outside engine, without the remedies for sites; every other refusal as it is."""
-    if not refused.code.startswith("fetch_") or refused.code == "fetch_timeout":
+    if not refused.code.startswith("fetch_"):
         return refused
-    status = 402 if refused.code == "fetch_budget" else refused.status
-    return ApiRefused(status, {"code": "search_failed", "detail": refused.problem.get("detail", "")}, refused.headers)
+    status, code = _FAILURES.get(refused.code, (refused.status, "search_failed"))
+    return ApiRefused(status, {"code": code, "detail": refused.problem.get("detail", "")}, refused.headers)
