@@ -4,7 +4,6 @@ Python's own expressions can take for ever on a hostile pair of pattern and URL;
 """
 
 import re
-from urllib.parse import urlsplit
 
 import jsonschema_rs
 
@@ -16,6 +15,8 @@ MAX_PATTERN = 500
 _EXPRESSION = "re:"
 _OF_PATH = "path:"
 _GLOB = re.compile(r"\*\*|\*")
+_PATH = re.compile(r"[a-z]+://[^/?#]*(/[^?#]*)", re.IGNORECASE)
+"""Of an address that a site wrote, which may be none at all."""
 
 
 class Chooser:
@@ -48,7 +49,9 @@ class _Patterns:
         """Whether an address fits one of them."""
         if self._url is not None and self._url.is_valid(url):
             return True
-        return self._path is not None and self._path.is_valid(urlsplit(url).path)
+        if self._path is None or (found := _PATH.match(url)) is None:
+            return False
+        return self._path.is_valid(found[1])
 
 
 def _compiled(patterns: list[str], place: str) -> jsonschema_rs.Validator | None:

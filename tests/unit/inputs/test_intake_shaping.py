@@ -249,6 +249,7 @@ def test_the_same_input_has_the_same_key(value: dict[str, Any]) -> None:
         ("path:^/p/", "https://shop.example/x/p/77", False),
         ("path:^/a/|^/b/", "https://shop.example/b/1", True),
         ("path:shop", "https://shop.example/p/77", False),
+        ("path:^/p/", "https://[shop/p/77", True),
     ],
 )
 def test_globs_and_expressions(pattern: str, url: str, fits: bool) -> None:
@@ -263,6 +264,12 @@ def test_one_pattern_of_several_is_enough_and_exclusion_wins() -> None:
     mixed = Chooser(UrlChoice(include=("/a/*", "path:^/b"), exclude=("path:[.]pdf$",)))
     wanted = [mixed.takes(f"http://x{path}") for path in ("/a/1", "/b/1", "/c/1", "/b/1.pdf")]
     assert wanted == [True, True, False, False]
+
+
+@pytest.mark.parametrize("url", ["//[", "", "http://x?/a", "mailto:a@x"])
+def test_an_address_that_is_none_has_no_path(url: str) -> None:
+    assert not Chooser(UrlChoice(include=("path:a",))).takes(url)
+    assert Chooser(UrlChoice(exclude=("path:a",))).takes(url)
 
 
 @pytest.mark.parametrize(
