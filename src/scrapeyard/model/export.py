@@ -66,9 +66,9 @@ class Export(Struct, frozen=True, kw_only=True):
 
 SINK_NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 MAX_SINKS = 10
+"""Sinks of one job."""
 ITEMS_SINK = "webhook-items"
 """The sink of jobs whose webhook wants `item.ended`: no operator defines it, and no call names it."""
-"""Sinks of one job."""
 SINK_OPEN_SECONDS = 60.0
 """How long before a redrive its deliveries are woken at the earliest: they are not done meanwhile."""
 

@@ -10,7 +10,7 @@ from msgspec import Raw
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import SinkUnavailable
 from scrapeyard.model import ExitReason, RunError, new_id
-from scrapeyard.model.export import SinkDelivery
+from scrapeyard.model.export import ITEMS_SINK, SinkDelivery
 from scrapeyard.model.job import BatchItem, ItemOutcome, Job, JobStatus
 from scrapeyard.results.masking import Masking
 from scrapeyard.results.sinks.delivery import SinkDeliveries
@@ -84,7 +84,7 @@ class SinkYard:
             "batch_seconds": 5,
             **self.target,
         }
-        targets = [{"name": name, **one} for name in self.sinks]
+        targets = [{"name": name, **one} for name in self.sinks if name != ITEMS_SINK]
         settings = Settings.model_validate({"sinks": {"targets": targets, "concurrency": 2, **self.options}})
         return SinkDeliveries(
             settings.sinks,

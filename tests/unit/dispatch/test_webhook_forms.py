@@ -42,9 +42,10 @@ def test_who_gets_the_pages_is_told_of_the_end_after_them() -> None:
     hook = msgspec.structs.replace(HOOK, events=(*HOOK.events, "item.ended"))
     started = told(JobStatus.COMPLETED, finished_at=2.0, hook=hook)
     assert [each["type"] for each in started] == ["crawl.started"], "some pages are still under way"
-    done = JobEvent(number=3, kind=JobEventKind.SINK, at=3.0, data=Raw(b'{"sink": "webhook-items", "state": "done"}'))
     other = JobEvent(number=4, kind=JobEventKind.SINK, at=3.0, data=Raw(b'{"sink": "table", "state": "done"}'))
     for status in (JobStatus.COMPLETED, JobStatus.FAILED):
+        data = Raw(b'{"sink": "webhook-items", "state": "done", "job_status": "%b"}' % status.encode())
+        done = JobEvent(number=3, kind=JobEventKind.SINK, at=3.0, data=data)
         news = told(status, finished_at=2.0, hook=hook, events=(done, other))
         assert [each["type"] for each in news] == ["crawl.started", f"crawl.{status}"]
 

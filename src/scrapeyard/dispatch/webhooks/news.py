@@ -57,7 +57,7 @@ class Outbox:
             news.append(_News(name=name, number=_FOUND, at=item.job.finished_at or now, data=Raw(b"{}")))
         job = Raw(msgspec.json.encode(job_document(item.job)))
         if ITEM_ENDED in webhook.events:
-            news = [_after_items(one, item.job) for one in news]
+            news = [_after_items(one) for one in news]
         chosen = [one for one in news if one.name in webhook.events]
         return mark, [self._made(item.job, webhook, one, {"job": job, "data": one.data}) for one in chosen]
 
@@ -102,14 +102,15 @@ def _as_firecrawl(subject: Job | Run, webhook: Webhook, news: _News) -> dict[str
     }
 
 
-def _after_items(news: _News, job: Job) -> _News:
-    """Where the receiver gets the items, the end of the job is told when it has all of them, or they were given up."""
+def _after_items(news: _News) -> _News:
+    """Where the receiver gets the items, the end of the job is told when it has all of them, or they were given up.
+
+    The event says how the job ended: its row may be older.
+    """
     if news.name in _ENDS:
         return replace(news, name="")
-    is_theirs = news.name.startswith("sink.") and _DATA.decode(news.data).get("sink") == ITEMS_SINK
-    if not is_theirs:
-        return news
-    return replace(news, name=f"job.{job.status}" if job.status in FINAL_JOB else "")
+    data = _DATA.decode(news.data) if news.name.startswith("sink.") else {}
+    return replace(news, name=f"job.{data.get('job_status')}") if data.get("sink") == ITEMS_SINK else news
 
 
 def _webhook_of(job: Job) -> Webhook:

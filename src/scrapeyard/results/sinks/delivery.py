@@ -258,7 +258,7 @@ class SinkDeliveries:
         """Nothing to deliver now: the delivery is done, or looked at later."""
         now = self._clock()
         is_over = is_settled(turn.job) and is_whole and turn.progress.passed.at >= turn.job.counts.total
-        if is_over and now >= turn.delivery.open_until:
+        if is_over and turn.may_end and now >= turn.delivery.open_until:
             turn = await self._end(turn, SinkState.DONE)
             log.info("sinks.done", job=turn.job.id, sink=turn.delivery.sink, records=turn.delivery.delivered)
             return
@@ -279,7 +279,7 @@ class SinkDeliveries:
         words = error.message[:MAX_ERROR]
         delivery = replace(delivery, attempts=delivery.attempts + 1, failing_since=since, last_error=words)
         turn = replace(turn, delivery=delivery, progress=progresses.decode(delivery.progress))
-        if now - since >= self._settings.give_up_hours * HOUR:
+        if turn.may_end and now - since >= self._settings.give_up_hours * HOUR:
             await self._give_up(turn, words)
             return
         doubled = self._settings.first_seconds * 2.0 ** min(delivery.attempts - 1, 30)
@@ -325,6 +325,7 @@ class SinkDeliveries:
             "delivered": delivery.delivered,
             "refused": delivery.failed,
             **({"error": delivery.last_error} if delivery.state is SinkState.FAILED else {}),
+            **({"job_status": turn.job.status.value} if delivery.sink == ITEMS_SINK else {}),
         }
         data = Raw(msgspec.json.encode(told))
         await self._store.events.add(delivery.job_id, JobEventKind.SINK, data, self._clock())
@@ -347,6 +348,11 @@ class _Turn(Struct, frozen=True, kw_only=True):
     def behind(self) -> int:
         """Ended items that the sink does not have yet."""
         return behind(self.job, self.delivery)
+
+    @property
+    def may_end(self) -> bool:
+        """Whether it may be done or given up. That of a webhook's items waits for the job, whose end is told then."""
+        return self.delivery.sink != ITEMS_SINK or self.job.status.is_final
 
 
 def behind(job: Job, delivery: SinkDelivery) -> int:
