@@ -36,7 +36,7 @@ _ELSEWHERE: Final = {
     "rawBase64": "bytes are not sent as base64; ask for `rawHtml`",
 }
 _MASK: Final = "email,phone,card,national_id,ip"
-_BARE: Final = re.compile(r"\s*(?:localhost|[^\s/?#:@]+\.[^\s/?#:@]+)(?::\d+)?(?:[/?#]\S*)?\s*")
+_BARE: Final = re.compile(r"\s*(?:localhost|[^\s/?#:@.]+\.[^\s/?#:@]+)(?::\d+)?(?:[/?#]\S*)?\s*")
 
 
 def _with_scheme(given: object) -> object:
