@@ -223,3 +223,17 @@ async def test_a_store_that_fails_is_not_the_scripts_fault(stand: Bench) -> None
     assert "disk is full" in verdict.error.message
     forged = "from scrapeyard_sdk import ArtifactError\ndef run(ctx): raise ArtifactError('the disk is full')"
     assert (await stand.run(forged)).exit_reason is ExitReason.SCRIPT_ERROR
+
+
+async def test_a_script_that_leaves_no_descriptor_is_the_one_to_blame(stand: Bench) -> None:
+    source = """
+import os
+held = []
+try:
+    while True:
+        held.append(os.open("/dev/null", os.O_RDONLY))
+except OSError:
+    pass
+def run(ctx): return len(held)
+"""
+    assert "before they are given a run" in await told(stand, source, ExitReason.CRASHED)

@@ -8,6 +8,7 @@ and kills it from outside. Inside a pid namespace it is process 1, so its death 
 """
 
 import contextlib
+import errno
 import faulthandler
 import gc
 import importlib
@@ -165,10 +166,12 @@ class Parent:
 
     def _serve_one(self) -> bool:
         """Whether there was a message: the worker's end is still open."""
-        message, attached, _, _ = self._control.recvmsg(_MESSAGE, _ONE_DESCRIPTOR)
+        message, attached, flags, _ = self._control.recvmsg(_MESSAGE, _ONE_DESCRIPTOR)
         if attached:
             slot, cpu_seconds = FORK.unpack(message)
             self._fork(slot, cpu_seconds, *_DESCRIPTOR.unpack(attached[0][2]))
+        elif flags & socket.MSG_CTRUNC:  # the script has all descriptors, so the wire was not received
+            _say(self._control, exited=FORK.unpack(message)[0], status=-1, output=os.strerror(errno.EMFILE))
         elif message:
             self._learn(json.loads(message)["import"])
         return bool(message)
