@@ -34,15 +34,17 @@ def warm_up(script: Script) -> None:
     streams = sys.stdout, sys.stderr
     ours, theirs = socket.socketpair()
     plain = socket.SocketType(ours.family, ours.type, 0, ours.detach())  # the type that children are given
-    for _ in range(_ROUNDS):
-        theirs.sendall(wire.encode(_RUN, b"{}"))
-        loop = serve_run(Channel(plain), script)
-        theirs.recv(4096)
-        if loop is not None:
-            loop.close()
-    plain.close()
-    theirs.close()
-    sys.stdout, sys.stderr = streams
+    try:
+        for _ in range(_ROUNDS):
+            theirs.sendall(wire.encode(_RUN, b"{}"))
+            loop = serve_run(Channel(plain), script)
+            theirs.recv(4096)
+            if loop is not None:
+                loop.close()
+    finally:
+        plain.close()
+        theirs.close()
+        sys.stdout, sys.stderr = streams
 
 
 def _nothing(_ctx: Any) -> None:

@@ -2,12 +2,16 @@
 
 import ctypes
 import os
+import socket
 import sys
+from pathlib import Path
 
 import pytest
 
 from scrapeyard import libc
 from scrapeyard.sandbox.inside.parent import _ranges
+from scrapeyard.sandbox.walls import landlock
+from scrapeyard_sdk.child import run
 from scrapeyard_sdk.child.warming import nothing, nothing_async, warm_up
 from scrapeyard_sdk.script import Script
 
@@ -38,6 +42,30 @@ def test_warming_up_leaves_nothing(script: Script) -> None:
     before = sys.stdout, sys.stderr, os.listdir("/proc/self/fd")
     warm_up(script)
     assert (sys.stdout, sys.stderr, os.listdir("/proc/self/fd")) == before
+
+
+def test_a_script_that_breaks_the_warming_up_leaves_nothing_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("patched")
+
+    monkeypatch.setattr(run, "perform", broken)
+    before = sys.stdout, sys.stderr, os.listdir("/proc/self/fd")
+    with pytest.raises(KeyError):
+        warm_up(nothing[0])
+    assert (sys.stdout, sys.stderr, os.listdir("/proc/self/fd")) == before
+
+
+def test_rules_that_cannot_be_made_leave_no_descriptor(tmp_path: Path) -> None:
+    if not landlock.abi():
+        pytest.skip("the kernel has no Landlock")
+    rules = landlock.Rules(landlock.abi(), (str(tmp_path),), ())
+    with socket.socket() as no_path:
+        os.dup2(no_path.fileno(), *rules.descriptors)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(OSError, match="bad state"):
+        rules.ruleset(str(tmp_path))
+    assert os.listdir("/proc/self/fd") == before
+    os.close(*rules.descriptors)
 
 
 def test_neighbours_are_closed_together() -> None:

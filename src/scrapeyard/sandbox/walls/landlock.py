@@ -61,13 +61,17 @@ class Rules:
 
     def ruleset(self, folder: str) -> int:
         """A descriptor of the rules, with `folder` writable besides, for `RESTRICT`. Raises OSError."""
-        own = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+        ruleset: int = libc.bare_syscall(_CREATE, ctypes.byref(self._attributes), self._size, _NO_FLAGS)
         try:
-            ruleset: int = libc.bare_syscall(_CREATE, ctypes.byref(self._attributes), self._size, _NO_FLAGS)
-            for rule in (*self._rules, ctypes.byref(_PathRule(self._write, own))):
-                libc.bare_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, _NO_FLAGS)
-        finally:
-            os.close(own)
+            own = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+            try:
+                for rule in (*self._rules, ctypes.byref(_PathRule(self._write, own))):
+                    libc.bare_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, _NO_FLAGS)
+            finally:
+                os.close(own)
+        except OSError:
+            os.close(ruleset)
+            raise
         return ruleset
 
     def restrict(self, folder: str) -> None:
