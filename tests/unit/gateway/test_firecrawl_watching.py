@@ -1,11 +1,13 @@
 """What a watcher of the Firecrawl door was told already."""
 
+import json
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard.gateway.doors.firecrawl.watching import Numbers
+from scrapeyard.gateway.doors.firecrawl.watching import Numbers, _reason
 
 
 @given(st.lists(st.integers(0, 300)))
@@ -24,3 +26,14 @@ def test_a_million_items_take_little_memory() -> None:
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("words", ["the key was withdrawn", "x" * 200, '"' * 90, "\n" * 90, "이" * 90])
+def test_a_reason_fits_the_frame_that_closes_a_connection(words: str) -> None:
+    reason = _reason(words)
+    assert len(reason.encode()) <= 123
+    told = json.loads(reason)
+    assert told["type"] == "error"
+    assert words.startswith(told["error"])
+    assert len(told["error"]) > 15
+    assert _reason("") == "{}"

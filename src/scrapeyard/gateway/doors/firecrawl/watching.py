@@ -20,6 +20,8 @@ from scrapeyard.gateway.http.doors import refuse
 from scrapeyard.gateway.http.paths import our_path
 
 _PLACE: Final = re.compile(r"/v[12]/(?:crawl|batch/scrape)/(?P<job_id>[A-Za-z0-9_.-]{1,128})")
+_MAX_REASON: Final = 123
+"""Bytes of a reason that a WebSocket may be closed with."""
 
 
 class FirecrawlWatching:
@@ -105,9 +107,13 @@ class WatchedJobTeller:
 
 
 def _reason(words: str) -> str:
-    """Why the connection is closed, in JSON; a reason has at most 123 bytes."""
-    told = {"type": "error", "error": words.encode()[:80].decode(errors="ignore")} if words else {}
-    return msgspec.json.encode(told).decode()
+    """Why the connection is closed, in JSON, as much as a reason may have."""
+    if not words:
+        return "{}"
+    words = words[:_MAX_REASON]
+    while len(told := msgspec.json.encode({"type": "error", "error": words})) > _MAX_REASON:
+        words = words[:-1]
+    return told.decode()
 
 
 class Numbers:
