@@ -41,6 +41,7 @@ async def test_what_is_kept_of_an_answer(server: SearchServer) -> None:
     urls = ("javascript:alert(1)", "", "http://a.example/" + "x" * 9000, *(f"http://a.example/{n}" for n in range(9)))
     hits = [{"url": url, "title": "t" * 9000, "position": "3", "unknown": {}} for url in urls]
     pictures = [{"url": "http://a.example/", "imageUrl": "file:///etc/passwd"}]
+    hits.insert(0, {"title": "no address"})
     server.body = {"success": True, "data": {"web": hits, "images": pictures, "tools": [1]}}
     async with engine(server.url) as solver:
         found = await solver.search(QUESTION)
@@ -56,7 +57,7 @@ FAILURES: list[tuple[int, bytes | dict[str, Any], ExitReason, str]] = [
     (302, {"success": True}, ExitReason.FETCH_STATUS, "with 302"),
     (404, b"<p>not here</p>", ExitReason.FETCH_CONNECT, "does not speak Firecrawl's protocol"),
     (200, b'{"success": true, "data": [7]}', ExitReason.FETCH_CONNECT, "does not speak"),
-    (200, b'{"success": true, "data": {"web": [{"title": "no address"}]}}', ExitReason.FETCH_CONNECT, "not speak"),
+    (200, b'{"success": true, "data": {"web": [{"title": {}}]}}', ExitReason.FETCH_CONNECT, "not speak"),
     (200, b" " * (MAX_SEARCH_BYTES + 1), ExitReason.FETCH_PROTOCOL, "answers too much"),
 ]
 

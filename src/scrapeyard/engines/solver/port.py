@@ -132,7 +132,7 @@ class SearchQuestion(Struct, frozen=True, kw_only=True, omit_defaults=True, rena
 class WebHit(Struct, frozen=True, kw_only=True, rename="camel"):
     """A page that was found."""
 
-    url: str
+    url: str = ""
     title: str | None = None
     description: str | None = None
     position: int | None = None
@@ -142,7 +142,7 @@ class WebHit(Struct, frozen=True, kw_only=True, rename="camel"):
 class NewsHit(Struct, frozen=True, kw_only=True, rename="camel"):
     """An article that was found."""
 
-    url: str
+    url: str = ""
     title: str | None = None
     snippet: str | None = None
     date: str | None = None
@@ -154,7 +154,7 @@ class NewsHit(Struct, frozen=True, kw_only=True, rename="camel"):
 class ImageHit(Struct, frozen=True, kw_only=True, rename="camel"):
     """A picture that was found, and the page that it stands on."""
 
-    url: str
+    url: str = ""
     title: str | None = None
     image_url: str | None = None
     image_width: int | None = None
