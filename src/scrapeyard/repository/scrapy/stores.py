@@ -8,6 +8,8 @@ from scrapeyard.repository.scrapy.project import SpiderProject
 from scrapeyard.repository.scrapy.reading import SourceClass, SourceTree, last_name
 from scrapeyard.repository.scrapy.told import tables
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
 DATABASES: Final = frozenset(
     {
         *("MySQLdb", "aiokafka", "aiomysql", "asyncpg", "boto3", "cassandra", "elasticsearch", "kafka", "motor"),
@@ -17,6 +19,15 @@ DATABASES: Final = frozenset(
 _COPIES: Final = frozenset({"asdict", "copy", "deepcopy", "dict"})
 _READS: Final = frozenset({"asdict", "copy", "deepcopy", "field_names", "get", "items", "keys", "values"})
 """Methods of an item that leave it as it is."""
+_CHANGES: Final = frozenset(
+    {
+        *("add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault"),
+        *("sort", "update"),
+    }
+)
+"""Methods that change a list, a set or a dictionary, as a part of an item may be."""
+_READERS: Final = _COPIES | {"ItemAdapter", "isinstance", "len", "list", "print", "repr", "sorted", "str", "type"}
+"""Functions that leave an item as it is."""
 _FILES: Final = frozenset({"open", "start_exporting"})
 
 
@@ -68,9 +79,20 @@ def _passes_items_on(found: SourceClass) -> bool:
     ends = isinstance(process.body[-1], ast.Return)
     is_whole = ends and all(isinstance(each, ast.Name) and each.id == item for each in returned)
     calls = {last_name(node.func) for node in ast.walk(found.node) if isinstance(node, ast.Call)}
-    takers = [each for each in methods.values() if any(given.arg == item for given in each.args.args)]
     is_free = not any(_drops(node, item) for node in process.body)
-    return is_whole and is_free and not calls & _FILES and not any(_changes(each, item) for each in takers)
+    return is_whole and is_free and not calls & _FILES and not any(_changes(*each) for each in _takers(methods, item))
+
+
+def _takers(methods: dict[str, Function], item: str) -> Iterator[tuple[Function, str]]:
+    """The methods that are given an item, and what each calls it."""
+    for method in methods.values():
+        yield from ((method, item) for given in method.args.args if given.arg == item)
+    calls = [node for method in methods.values() for node in ast.walk(method) if isinstance(node, ast.Call)]
+    for call in calls:
+        taker = methods.get(last_name(call.func))
+        for place, given in enumerate(call.args, 1):  # after `self`
+            if taker and isinstance(given, ast.Name) and given.id == item and place < len(taker.args.args):
+                yield taker, taker.args.args[place].arg
 
 
 def _drops(node: ast.AST, item: str) -> bool:
@@ -84,20 +106,36 @@ def _drops(node: ast.AST, item: str) -> bool:
     return isinstance(node, ast.Raise | ast.Yield) or any(_drops(each, item) for each in ast.iter_child_nodes(node))
 
 
-def _changes(function: ast.FunctionDef | ast.AsyncFunctionDef, item: str) -> bool:
-    """Whether it sets something on the item, or on a name that may stand for it."""
-    names = {item}
+def _changes(function: Function, item: str) -> bool:
+    """Whether it sets something on the item or a part of it, also by another name, or lets another function do so."""
+    names, parts = {item}, set[str]()
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and _stands_for(node.value, names):
             names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name) and node.id == item and not isinstance(node.ctx, ast.Load):
-            return True
-        if isinstance(node, ast.Subscript | ast.Attribute) and last_name(node.value) in names:
-            is_read = isinstance(node, ast.Subscript) or node.attr in _READS
-            if not isinstance(node.ctx, ast.Load) or not is_read:
-                return True
-    return False
+        elif isinstance(node, ast.Assign) and _owner(node.value) in names | parts:
+            parts |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.For) and _owner(node.iter) in names | parts:
+            parts.add(last_name(node.target))
+    return any(_is_change(node, item, names, names | parts) for node in ast.walk(function))
+
+
+def _is_change(node: ast.AST, item: str, names: set[str], parts: set[str]) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == item and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in _READERS:
+        return any(isinstance(each, ast.Name) and each.id in names for each in node.args)
+    if not isinstance(node, ast.Subscript | ast.Attribute) or _owner(node) not in parts:
+        return False
+    if not isinstance(node.ctx, ast.Load) or isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load)
+    return node.attr in _CHANGES or (last_name(node.value) in names and node.attr not in _READS)
+
+
+def _owner(node: ast.AST) -> str:
+    """`item` of `item["seller"]["name"]`; empty for what is no such name."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _stands_for(value: ast.AST, names: set[str]) -> bool:
