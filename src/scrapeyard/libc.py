@@ -94,13 +94,16 @@ class EnvironmentVariable:
 
     def __init__(self, name: str, longest: int) -> None:
         """`longest` is how many bytes a value may have."""
-        self._name = name.encode()
-        self._head = self._name + b"="
+        self._name = name
+        self._head = name.encode() + b"="
         self._memory = ctypes.create_string_buffer(self._head, len(self._head) + longest + 1)
-        self._known = vars(os.environ)["_data"]
         _libc.putenv(self._memory)
 
     def set(self, value: bytes) -> None:
         """Set it for Python and for C. Raises ValueError if it is too long."""
         self._memory.value = self._head + value + b"\0"
-        self._known[self._name] = value
+        known: Any = os.environ
+        if (data := getattr(known, "_data", None)) is not None:
+            data[self._name.encode()] = value
+        else:  # a script has put a dictionary of its own in place
+            known[self._name] = value.decode()

@@ -237,3 +237,12 @@ except OSError:
 def run(ctx): return len(held)
 """
     assert "before they are given a run" in await told(stand, source, ExitReason.CRASHED)
+
+
+async def test_a_script_may_have_an_environment_of_its_own(stand: Bench) -> None:
+    source = """
+import os, tempfile
+os.environ = {"MINE": "1", **os.environ}
+def run(ctx): return [os.environ["MINE"], os.environ["HOME"] == os.getcwd() == os.path.dirname(tempfile.mkdtemp())]
+"""
+    assert result(await stand.run(source, limits=ROOMY)) == ["1", True]
