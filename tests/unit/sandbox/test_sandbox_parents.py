@@ -12,7 +12,7 @@ import pytest
 
 from scrapeyard.model import ExitReason, Scraper, ScraperRef
 from scrapeyard.sandbox.handles.child import Child, Exit
-from scrapeyard.sandbox.handles.parent import LoadFailed, ParentHandle
+from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ParentHandle
 
 REFUSED = {"refused": {"message": "at import", "type": "ValueError", "traceback": "…"}}
 
@@ -45,6 +45,17 @@ async def test_the_last_words_of_a_parent_are_heard_though_its_end_was_told_firs
     assert caught.value.reason is ExitReason.SCRAPER_INVALID
     assert told in caught.value.error.message
     parent.mark_gone("again")
+
+
+async def test_who_hears_of_a_parent_only_after_its_end_does_not_wait_for_a_child(tmp_path: Path) -> None:
+    parent = parent_of(tmp_path)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        parent.made(process.pid)
+        parent.theirs.send(json.dumps({"loaded": "def"}).encode())
+        assert await parent.loaded == "def"
+    parent.mark_gone("status 256")
+    with pytest.raises(ParentGone, match="it ended"):
+        await parent.child()
 
 
 async def test_a_script_that_is_loaded_before_its_process_is_told_may_not_have_started_others(tmp_path: Path) -> None:

@@ -121,6 +121,8 @@ class ParentHandle:
             if not self._spares.ready:  # otherwise after the run: a fork now would take CPU time from it
                 self._loop.call_soon(self._top_up)
             return spare, True
+        if self.gone.done():  # while the caller was about to be told that the script is loaded
+            raise self.fault or ParentGone("it ended")
         future = self._spares.wait()
         self._top_up()
         try:
