@@ -8,7 +8,7 @@ from msgspec.structs import asdict, replace
 from sqlalchemy import RowMapping, case, func, literal_column, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from scrapeyard.model.export import SinkDelivery, SinkState
+from scrapeyard.model.export import ITEMS_SINK, SinkDelivery, SinkState
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.jobs.rules.rows import new_sink_row, to_sinks
@@ -60,13 +60,14 @@ class SqlSinks(SqlPart):
         return after if await self._database.change(statement.returning(JOB_SINKS.c.revision)) else None
 
     async def wake(self, job_id: str, now: float, open_until: float) -> None:
-        """Make the job's deliveries active and due now; those that failed stay so."""
+        """Make the job's deliveries active and due now; those that failed stay so, but for a webhook's items."""
         if not is_id(job_id):
             return
         was_done = JOB_SINKS.c.state == SinkState.DONE.value
         woken = case((was_done, now), else_=JOB_SINKS.c.woken_at)
         values = {"state": SinkState.ACTIVE.value, "due_at": now, "open_until": open_until, "woken_at": woken}
-        statement = update(JOB_SINKS).where(JOB_SINKS.c.job_id == job_id, JOB_SINKS.c.state != SinkState.FAILED.value)
+        may_wake = (JOB_SINKS.c.state != SinkState.FAILED.value) | (JOB_SINKS.c.sink == ITEMS_SINK)
+        statement = update(JOB_SINKS).where(JOB_SINKS.c.job_id == job_id, may_wake)
         await self._database.change(statement.values(values | {"revision": JOB_SINKS.c.revision + 1}))
 
     async def standing(self) -> dict[tuple[str, SinkState], int]:

@@ -13,10 +13,11 @@ from scrapeyard.dispatch.webhooks.news import Outbox
 from scrapeyard.errors import SinkUnavailable
 from scrapeyard.gateway.doors.firecrawl.documents import page_message
 from scrapeyard.model.export import ITEMS_SINK, SinkState
-from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.model.job import ItemStatus, Job, JobStatus
 from scrapeyard.model.webhook import JobEventKind, Webhook
 from scrapeyard.results.sinks.items import ItemWebhookSink
 from scrapeyard.settings import Settings, WebhookSettings
+from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.ports.webhooks import EventCursor, JobNewsItem
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring.duties import make_webhook_engine
@@ -92,3 +93,11 @@ async def test_the_end_of_a_job_is_told_after_its_items_and_is_never_lost(
     (done,) = [each for each in await store.events.after(job.id, 0, 50) if each.kind == JobEventKind.SINK]
     assert msgspec.json.decode(done.data)["state"] == ("failed" if is_given_up else "done")
     assert await told(store, job) == ["job.completed"]
+    await store.sinks.wake(job.id, yard.clock(), yard.clock() + 60)
+    assert await store.items.redrive(job.id, ItemFilter(statuses=(ItemStatus.SUCCESS,)), None, yard.clock()) == 3
+    await yard.work(job)
+    await yard.finish(job)
+    shelf.fails = None
+    await yard.rounds(12, 3600)
+    assert await told(store, job) == ["job.completed"] * 2, "it ended again"
+    assert shelf.seen() == {f"item-{n}": 1 + (not is_given_up) for n in range(3)}

@@ -4,7 +4,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from scrapeyard.model.export import SinkDelivery, SinkState
+from scrapeyard.model.export import ITEMS_SINK, SinkDelivery, SinkState
 from scrapeyard.model.job import JobStatus
 from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import a_job
@@ -69,6 +69,16 @@ async def test_one_that_failed_sleeps_on(store: Store) -> None:
     assert await store.sinks.put(replace(one, state=SinkState.FAILED, due_at=None))
     await store.sinks.wake(one.job_id, 30.0, 90.0)
     assert (await store.sinks.of_jobs([one.job_id]))[0].state is SinkState.FAILED
+
+
+async def test_the_items_of_a_webhook_wake_although_they_were_given_up(store: Store) -> None:
+    job = a_job(sinks=(ITEMS_SINK,))
+    assert await store.jobs.create(job)
+    (one,) = await store.sinks.of_jobs([job.id])
+    assert await store.sinks.put(replace(one, state=SinkState.FAILED, due_at=None))
+    await store.sinks.wake(job.id, 30.0, 90.0)
+    (awake,) = await store.sinks.of_jobs([job.id])
+    assert (awake.state, awake.due_at, awake.woken_at) == (SinkState.ACTIVE, 30.0, None)
 
 
 async def test_a_sink_is_added_to_a_job_once(store: Store) -> None:

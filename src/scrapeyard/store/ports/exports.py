@@ -56,7 +56,8 @@ class SinkStore(Protocol):
 
     async def wake(self, job_id: str, now: float, open_until: float) -> None:
         """Items of this job are about to run again: its deliveries are active, due now, and not done before
-        `open_until`. Those that were done have `woken_at` now. One that failed stays so."""
+        `open_until`. Those that were done have `woken_at` now. One that failed stays so, unless it is that of a
+        webhook's items: the next end of the job is told with it."""
 
     async def standing(self) -> dict[tuple[str, SinkState], int]:
         """How many deliveries there are, by sink and state."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import convert, json
 from msgspec.structs import asdict, replace
 
-from scrapeyard.model.export import SinkDelivery, SinkState
+from scrapeyard.model.export import ITEMS_SINK, SinkDelivery, SinkState
 from scrapeyard.model.job import Job
 from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.dynamo.rows.job_rows import DynamoJobRows
@@ -72,10 +72,10 @@ class DynamoSinks(DynamoPart):
         return after
 
     async def wake(self, job_id: str, now: float, open_until: float) -> None:
-        """Make the job's deliveries active and due now; those that failed stay so."""
+        """Make the job's deliveries active and due now; those that failed stay so, but for a webhook's items."""
 
         def woken(old: Item | None) -> Item | None:
-            if old is None or old["state"] == SinkState.FAILED:
+            if old is None or (old["state"] == SinkState.FAILED and old["sink"] != ITEMS_SINK):
                 return None
             values = {"state": SinkState.ACTIVE.value, "due_at": now, "open_until": open_until}
             if old["state"] == SinkState.DONE:
