@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, closing
+from contextlib import aclosing, closing
 from typing import Any
 
 import msgspec
@@ -105,19 +105,11 @@ class ItemImporter:
         """
         if not _is_read(job):
             return False
-        async with self.lease(job.id) as lease:
-            return await self.fill_held(job.id, lease)
-
-    def lease(self, job_id: str) -> AbstractAsyncContextManager[Lease]:
-        """Within it nobody else reads the source of this job; a job may be created there. Raises StoreUnavailable."""
-        return self._leases.hold(job_id)
-
-    async def fill_held(self, job_id: str, lease: Lease) -> bool:
-        """The same as `fill`, for whoever has asked for the lease."""
-        now = await self._store.jobs.get(job_id) if lease.held else None
-        if now is None or not _is_read(now):  # the previous lease holder has read it
-            return False
-        await self._fill(now, lease)
+        async with self._leases.hold(job.id) as lease:
+            now = await self._store.jobs.get(job.id) if lease.held else None
+            if now is None or not _is_read(now):  # the previous lease holder has read it
+                return False
+            await self._fill(now, lease)
         return True
 
     async def _fill(self, job: Job, lease: Lease) -> None:

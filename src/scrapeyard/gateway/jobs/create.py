@@ -1,5 +1,6 @@
 """From a call or a template to a job in the store."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -30,7 +31,6 @@ from scrapeyard.gateway.runs.admission import Lanes
 from scrapeyard.gateway.runs.calls import traceparent
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.inputs.importer import ItemImporter
-from scrapeyard.inputs.leases import Lease
 from scrapeyard.inputs.mapper import check_source
 from scrapeyard.inputs.source import (
     BadRows,
@@ -66,6 +66,8 @@ log = get_log("jobs")
 PAUSED_AT_START = "created paused"
 KEY_SECONDS = 600.0
 """How long an interrupted call may be repeated to complete its job."""
+_LOOKS, _LOOK_SECONDS = 50, 0.02
+"""For the items of a short list that another process reads. Later the answer says that the job is being created."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,12 +251,6 @@ class JobCreation:
 
     async def _begun(self, job: Job, summary: ListSummary | None) -> Created:
         """Write the job, and a short list's items at once; the dispatcher reads all other sources."""
-        if summary is None or summary.rows > ITEM_BLOCK:
-            return await self._answered(job, summary, None)
-        async with self._intake.lease(job.id) as lease:  # before the dispatcher sees the job
-            return await self._answered(job, summary, lease)
-
-    async def _answered(self, job: Job, summary: ListSummary | None, lease: Lease | None) -> Created:
         if not await self._store.jobs.create(job):
             if job.source.get("spool"):
                 await self._blobs.delete([keys.job_list(spool_of(job))])
@@ -262,16 +258,22 @@ class JobCreation:
         if self._traces is not None:
             self._traces.job_created(job.traceparent, job.id, job.created_at, self._clock())
         log.info("jobs.created", job=job.id, scraper=job.pinned, source=str(job.source.get("kind")))
-        if lease is not None:
-            await self._fill(job, lease)
+        if summary is not None and summary.rows <= ITEM_BLOCK:
+            await self._fill(job)
         await self._news.wake()
         stands = await self._standing(job.id)
         _repeated(stands, job.source.get("call_digest", ""))  # after an outage the store cannot tell whose row it found
         return Created(job=stands, summary=summary)
 
-    async def _fill(self, job: Job, lease: Lease) -> None:
+    async def _fill(self, job: Job) -> None:
+        """Read the list, or wait a moment for the dispatcher that came first."""
         try:
-            await self._intake.fill_held(job.id, lease)
+            if await self._intake.fill(job):
+                return
+            for _ in range(_LOOKS):
+                if not (await self._standing(job.id)).reading:
+                    return
+                await asyncio.sleep(_LOOK_SECONDS)
         except Unavailable as error:  # the job is durable: the dispatcher continues
             log.warning("intake.later", job=job.id, error=error.message)
 
