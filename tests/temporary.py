@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -70,6 +71,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     folder = config.stash.get(_FOLDER, None)
     if folder is not None and not any(folder.glob("pytest-of-*/pytest-0/*")):
         shutil.rmtree(folder)
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder for sockets, whose paths have 108 bytes at most: `tmp_path` has the name of the test in its own."""
+    with tempfile.TemporaryDirectory(prefix="s-") as folder:
+        yield Path(folder)
 
 
 def _place() -> Path | None:

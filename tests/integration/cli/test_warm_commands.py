@@ -32,9 +32,9 @@ sys.stdin.read()
 """
 
 
-def test_killed_tests_leave_no_command(tmp_path: Path) -> None:
+def test_killed_tests_leave_no_command(short_path: Path) -> None:
     words, pipe = [sys.executable, "-c", ABANDONED], subprocess.PIPE
-    own = {**os.environ, "TMPDIR": str(tmp_path)}
+    own = {**os.environ, "TMPDIR": str(short_path)}
     with subprocess.Popen(words, cwd=ROOT, env=own, stdin=pipe, stdout=pipe, text=True) as tests:
         assert tests.stdout is not None
         pid = int(tests.stdout.readline())

@@ -8,7 +8,7 @@ from typing import Any
 from scrapeyard.engines.browser.inside.forwarder import Forwarder
 
 
-async def test_a_browser_that_hangs_up_first_hears_the_proxy_end(tmp_path: Path) -> None:
+async def test_a_browser_that_hangs_up_first_hears_the_proxy_end(short_path: Path) -> None:
     """Nobody but the forwarder holds such a connection: it must not be swept away as garbage."""
     faults: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, told: faults.append(told))
@@ -20,8 +20,8 @@ async def test_a_browser_that_hangs_up_first_hears_the_proxy_end(tmp_path: Path)
         await ended.wait()
         writer.close()
 
-    server = await asyncio.start_unix_server(proxy, str(tmp_path / "proxy"))
-    forwarder = Forwarder(str(tmp_path / "proxy"), "user", "password")
+    server = await asyncio.start_unix_server(proxy, str(short_path / "proxy"))
+    forwarder = Forwarder(str(short_path / "proxy"), "user", "password")
     await forwarder.start()
     _, writer = await asyncio.open_connection("127.0.0.1", forwarder.port)
     writer.write(b"GET http://shop.example/ HTTP/1.1\r\n\r\n")

@@ -44,9 +44,9 @@ async def _gone(some: list[Process]) -> None:
     await asyncio.to_thread(until, lambda: not living(some), f"all ends: {[each.words for each in living(some)]}")
 
 
-async def test_the_browser_has_no_network_but_the_proxy(tmp_path: Path, static_site: StaticSite) -> None:
+async def test_the_browser_has_no_network_but_the_proxy(short_path: Path, static_site: StaticSite) -> None:
     (static_site.folder / "a.html").write_text("<!doctype html><p>x")
-    async with hosted(tmp_path, driver="patchright") as (host, proxy):
+    async with hosted(short_path, driver="patchright") as (host, proxy):
         if host.facts.no_namespace:
             pytest.skip(f"no namespaces here: {host.facts.no_namespace}")
         browser = _named(host.pid, "chrom")
@@ -62,8 +62,8 @@ async def test_the_browser_has_no_network_but_the_proxy(tmp_path: Path, static_s
 
 @pytest.mark.parametrize("namespace", ["auto", "off"])
 @pytest.mark.parametrize("victim", ["host", "node", "browser"])
-async def test_whoever_is_killed_takes_all_along(tmp_path: Path, namespace: str, victim: str) -> None:
-    async with hosted(tmp_path, namespace=namespace) as (host, _):
+async def test_whoever_is_killed_takes_all_along(short_path: Path, namespace: str, victim: str) -> None:
+    async with hosted(short_path, namespace=namespace) as (host, _):
         everybody = descendants(host.pid)
         async with opened(host) as page:
             waiting = asyncio.create_task(page.fails(do.Evaluate(expression="new Promise(() => 0)")))
@@ -76,13 +76,13 @@ async def test_whoever_is_killed_takes_all_along(tmp_path: Path, namespace: str,
                 await host.perform(page.number, do.Content())
         await host.end()
         await _gone(everybody)
-        assert list((tmp_path / "hosts").iterdir()) == []
+        assert list((short_path / "hosts").iterdir()) == []
 
 
 @pytest.mark.parametrize("namespace", ["auto", "off"])
-async def test_a_killed_worker_leaves_no_process(tmp_path: Path, namespace: str) -> None:
+async def test_a_killed_worker_leaves_no_process(short_path: Path, namespace: str) -> None:
     found_browser()
-    command = [sys.executable, "-c", WORKER, str(tmp_path / "hosts"), namespace]
+    command = [sys.executable, "-c", WORKER, str(short_path / "hosts"), namespace]
     with killed_after(subprocess.Popen(command, stdout=subprocess.PIPE)) as worker:
         assert worker.stdout is not None
         await asyncio.to_thread(worker.stdout.readline)
@@ -90,18 +90,18 @@ async def test_a_killed_worker_leaves_no_process(tmp_path: Path, namespace: str)
         assert any("--type=" in each.words for each in everybody)
         worker.kill()
         await _gone(everybody)
-    assert len(list((tmp_path / "hosts").iterdir())) == 1
-    async with hosted(tmp_path) as (host, _):
-        assert len(list((tmp_path / "hosts").iterdir())) == 1, "what the dead one left is removed"
+    assert len(list((short_path / "hosts").iterdir())) == 1
+    async with hosted(short_path) as (host, _):
+        assert len(list((short_path / "hosts").iterdir())) == 1, "what the dead one left is removed"
         assert host.is_alive
 
 
 @pytest.mark.parametrize("driver", ["patchright", "playwright"])
-async def test_a_page_costs_one_process(tmp_path: Path, static_site: StaticSite, driver: str) -> None:
+async def test_a_page_costs_one_process(short_path: Path, static_site: StaticSite, driver: str) -> None:
     """None is kept ready, and no window loads pages of its own."""
     (static_site.folder / "a.html").write_text("<!doctype html><p>x")
     arguments = ("--disable-features=NoStatePrefetch",)
-    async with hosted(tmp_path, driver=driver, arguments=arguments) as (host, _), opened(host) as page:
+    async with hosted(short_path, driver=driver, arguments=arguments) as (host, _), opened(host) as page:
         await page.do(do.Goto(url=static_site.url + "a.html"))
         await asyncio.to_thread(until, lambda: len(_renderers(host.pid)) == 1, "one process draws the page")
         started = Path(f"/proc/{_named(host.pid, '--user-data-dir').pid}/cmdline").read_text()
@@ -122,19 +122,19 @@ def _disabled_by(driver: str) -> set[str]:
     return set(re.findall(r'^ *"(\w+)"', listed.partition("]")[0], re.MULTILINE))
 
 
-async def test_contexts_leave_nothing(tmp_path: Path, static_site: StaticSite) -> None:
+async def test_contexts_leave_nothing(short_path: Path, static_site: StaticSite) -> None:
     (static_site.folder / "a.html").write_text("<!doctype html><p>x")
-    async with hosted(tmp_path) as (host, _):
+    async with hosted(short_path) as (host, _):
 
         async def use(times: int) -> tuple[int, int, int]:
             for _ in range(times):
                 async with opened(host) as page:
                     await page.do(do.Goto(url=static_site.url + "a.html"))
-            return await asyncio.to_thread(_left, host.pid, tmp_path)
+            return await asyncio.to_thread(_left, host.pid, short_path)
 
         before = await use(3)
         await use(12)
-        await asyncio.to_thread(until, lambda: _is_flat(before, _left(host.pid, tmp_path)), f"it is flat: {before}")
+        await asyncio.to_thread(until, lambda: _is_flat(before, _left(host.pid, short_path)), f"it is flat: {before}")
 
 
 def _is_flat(before: tuple[int, int, int], now: tuple[int, int, int]) -> bool:
@@ -160,8 +160,8 @@ def _left(pid: int, folder: Path) -> tuple[int, int, int]:
         ({"executable": "/bin/true"}, "start"),
     ],
 )
-async def test_no_browser_says_why(tmp_path: Path, settings: dict[str, object], words: str) -> None:
+async def test_no_browser_says_why(short_path: Path, settings: dict[str, object], words: str) -> None:
     with pytest.raises(FetchFailed, match=words) as caught:
-        await start_host(BrowserSettings(**settings), "/nowhere", tmp_path)  # type: ignore[arg-type]
+        await start_host(BrowserSettings(**settings), "/nowhere", short_path)  # type: ignore[arg-type]
     assert caught.value.reason is ExitReason.BROWSER_UNAVAILABLE
-    assert list(tmp_path.iterdir()) == []
+    assert list(short_path.iterdir()) == []
