@@ -297,7 +297,7 @@ class BatchStore(Protocol):
         Batches of them are `lost_before`. Returns (job id, waiting, ended) for each batch."""
 
     async def out(self, job_id: str) -> list[Batch]:
-        """Number of batches handed out and not finished."""
+        """Batches handed out and not finished, in no order."""
 
 
 class JobEvent(Struct, frozen=True, kw_only=True):
