@@ -28,7 +28,7 @@ NOT_HERE: Final = {
     "deep-research": "there is no research agent",
     "llmstxt": "there is no generator of llms.txt; crawl the site with the format markdown",
     "params-preview": "options of crawls are not made from a prompt",
-    "search": 'only POST /search is, where a Firecrawl server is asked: set escalation.solver to "firecrawl" and '
+    "search": 'a Firecrawl server answers POST /search; the operator sets escalation.solver to "firecrawl" and '
     "escalation.solver_url",
 }
 """By a part of the path: what there is instead."""
